@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests are told apart by the question they ask. A suite's name starts with it: UnitUnits, LawCost,
+# FaultPlatform. A folder has one executable, and ctest has one test for each (executable, question).
+
+set(TOWTANK_QUESTIONS Unit Law Tight Differ Golden Import Fault Validate Repeat)
+
+# towtank_tests(<folder> LIBS <targets>): test_<folder> from every .cpp under the current folder.
+function(towtank_tests folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBS")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp")
+  if(NOT sources)
+    return()
+  endif()
+  set(target test_${folder})
+  add_executable(${target} ${sources})
+  towtank_target(${target})
+  target_link_libraries(${target} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest_main)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_compile_definitions(${target} PRIVATE TOWTANK_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(TARGET towtank)
+    target_compile_definitions(${target} PRIVATE TOWTANK_EXE="$<TARGET_FILE:towtank>")
+    if(folder STREQUAL "app")
+      add_dependencies(${target} towtank)
+    endif()
+  endif()
+  set_target_properties(${target} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/tests"
+    UNITY_BUILD ${TOWTANK_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+
+  # Which questions do the sources ask? An edited test file configures again.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})
+  set(asked)
+  set(others)
+  foreach(source IN LISTS sources)
+    file(READ "${source}" text)
+    string(REGEX MATCHALL "[\r\n](TYPED_)?TEST(_F|_P)?[ \r\n]*\\([ \r\n]*[A-Za-z0-9]+" heads "\n${text}")
+    foreach(head IN LISTS heads)
+      string(REGEX REPLACE ".*[^A-Za-z0-9]" "" suite "${head}")
+      set(found OFF)
+      foreach(question IN LISTS TOWTANK_QUESTIONS)
+        if(suite MATCHES "^${question}")
+          list(APPEND asked ${question})
+          set(found ON)
+        endif()
+      endforeach()
+      if(NOT found)
+        list(APPEND others ${suite})
+      endif()
+    endforeach()
+  endforeach()
+  list(REMOVE_DUPLICATES asked)
+  list(REMOVE_DUPLICATES others)
+
+  set(named "")
+  foreach(question IN LISTS TOWTANK_QUESTIONS)
+    string(APPEND named "${question}*:*/${question}*:")
+    if(question IN_LIST asked)
+      string(TOLOWER "${question}" label)
+      towtank_add_question(${target} ${folder}.${label} ${label} "${question}*:*/${question}*")
+    endif()
+  endforeach()
+  if(others)
+    message(WARNING "tests/${folder}: suites named after no question (${TOWTANK_QUESTIONS}): ${others}")
+    towtank_add_question(${target} ${folder}.unnamed unit "-${named}")
+  endif()
+endfunction()
+
+function(towtank_add_question target name label filter)
+  add_test(NAME ${name} COMMAND ${target} --gtest_brief=1 "--gtest_filter=${filter}"
+           WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 600)
+endfunction()
