@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/cost/layer_cost.h"
+
+#include <algorithm>
+
+namespace towtank {
+namespace {
+
+constexpr std::size_t index_of(auto e) { return static_cast<std::size_t>(e); }
+
+struct Compute {
+  Seconds forward, input_grad, weight_grad;
+  Seconds attention_forward, attention_backward;
+};
+
+Seconds add_op(LayerCost& out, const OpSignature& signature, const CostModel& costs) {
+  if (signature.work.value <= 0 && signature.traffic.value <= 0) return {};
+  const OpCost cost = costs.op(signature);
+  out.basis[index_of(cost.basis)] += cost.time;
+  return cost.time;
+}
+
+Compute add_ops(LayerCost& out, const LocalLayer& layer, const CostModel& costs) {
+  Compute sum;
+  for (const LocalOp& op : layer.ops) {
+    const std::size_t kind = index_of(op.op->kind);
+    const Seconds forward = add_op(out, op.forward, costs);
+    const Seconds input_grad = add_op(out, op.input_grad, costs);
+    const Seconds weight_grad = add_op(out, op.weight_grad, costs);
+    sum.forward += forward;
+    sum.input_grad += input_grad;
+    sum.weight_grad += weight_grad;
+    if (op.op->kind == OpKind::kAttention) {
+      sum.attention_forward += forward;
+      sum.attention_backward += input_grad + weight_grad;
+    }
+    out.compute_forward[kind] += forward;
+    out.compute_backward[kind] += input_grad + weight_grad;
+    out.rerun[index_of(op.op->group)] += forward;
+    out.work_forward += op.forward.work;
+    out.work_backward += op.input_grad.work + op.weight_grad.work;
+  }
+  return sum;
+}
+
+/// What of a collective's time t computation does not hide.
+Seconds exposed(const LocalCollective& call, Seconds t, Seconds attention, int context,
+                const FrameworkRules& rules) {
+  if (call.collective->overlaps_attention) {
+    const double share = static_cast<double>(context - 1) / std::max(context, 1);
+    return std::max(Seconds{0}, t - share * attention);
+  }
+  return call.axis == Axis::kTensor ? (1.0 - rules.tensor_overlap.value) * t : t;
+}
+
+void add_collectives(LayerCost& out, const LocalLayer& layer, const Compute& compute,
+                     const CostModel& costs, const AxisGroups& groups, const FrameworkRules& rules) {
+  const int context = groups.of(Axis::kContext).size;
+  Seconds hidden;
+  for (const LocalCollective& call : layer.collectives) {
+    const GroupShape& group = groups.of(call.axis);
+    if (group.size <= 1 || call.payload.value <= 0) continue;
+    const auto lone = [&](Collective op) {
+      const CollectiveCost cost = costs.collective({op, call.payload, group});
+      return std::pair{cost.time(), cost.basis};
+    };
+    const auto [forward, basis] = lone(call.forward);
+    const Seconds backward = call.backward == call.forward ? forward : lone(call.backward).first;
+    const std::size_t axis = index_of(call.axis);
+    out.exposed_forward[axis] += exposed(call, call.forward_count * forward,
+                                         compute.attention_forward, context, rules);
+    out.exposed_backward[axis] += exposed(call, call.backward_count * backward,
+                                          compute.attention_backward, context, rules);
+    hidden += call.hidden_backward_count * forward;
+    out.basis[index_of(basis)] += call.forward_count * forward + call.backward_count * backward;
+  }
+  out.exposed_backward[index_of(Axis::kTensor)] +=
+      std::max(Seconds{0}, hidden - compute.weight_grad);
+}
+
+}  // namespace
+
+Seconds LayerCost::recompute(RecomputeMode mode, unsigned selective_groups) const {
+  switch (mode) {
+    case RecomputeMode::kNone:
+      return {};
+    case RecomputeMode::kFull:
+      return forward;
+    case RecomputeMode::kSelective: {
+      Seconds sum;
+      for (std::size_t g = 0; g < kRecomputeGroupCount; ++g) {
+        if ((selective_groups >> g & 1U) != 0U) sum += rerun[g];
+      }
+      return sum;
+    }
+  }
+  return {};
+}
+
+LayerCost layer_cost(const LocalLayer& layer, const CostModel& costs, const AxisGroups& groups,
+                     const FrameworkRules& rules) {
+  LayerCost out;
+  const Compute compute = add_ops(out, layer, costs);
+  add_collectives(out, layer, compute, costs, groups, rules);
+  out.forward = compute.forward;
+  out.input_grad = compute.input_grad;
+  out.weight_grad = compute.weight_grad;
+  for (std::size_t a = 0; a < kAxisCount; ++a) {
+    out.forward += out.exposed_forward[a];
+    out.input_grad += out.exposed_backward[a];
+  }
+  return out;
+}
+
+}  // namespace towtank
