@@ -106,6 +106,11 @@ class JsonReader {
   friend class JsonFile;
   struct Shared;
   JsonReader(std::shared_ptr<Shared> shared, const Json* value, std::string pointer);
+  /// False, and a fault unless one is told already, if the value is not what it must be.
+  bool needs(bool is_it, const char* what) const;
+  double in_range(double value, const JsonRange& range, double harmless) const;
+  template <class Q, class Parse>
+  Q quantity(Parse parse, const char* example) const;
   std::shared_ptr<Shared> shared_;
   const Json* value_;
   std::string pointer_;

@@ -150,6 +150,10 @@ std::string printable(std::string_view text, std::size_t max) {
   return result;
 }
 
+std::string in_quotes(std::string_view text, std::size_t max) {
+  return '"' + printable(text, max) + '"';
+}
+
 std::string content_hash(std::string_view bytes) {
   // Fowler, Noll, Vo: offset basis and prime of the 64-bit FNV-1a (RFC 9923).
   std::uint64_t hash = 0xcbf29ce484222325ULL;

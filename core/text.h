@@ -24,6 +24,9 @@ namespace towtank {
 /// stand in a message.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t max = 60);
 
+/// The printable text in double quotes.
+[[nodiscard]] std::string in_quotes(std::string_view text, std::size_t max = 60);
+
 /// 64-bit FNV-1a as 16 hex digits: names inputs in provenance; not for security.
 [[nodiscard]] std::string content_hash(std::string_view bytes);
 

@@ -125,8 +125,6 @@ constexpr Grammar kWorkRates{"FLOP rates",   "% TFLOP/s|% GFLOP/s", "989 TFLOP/s
 constexpr Grammar kWatts{"powers", "% W|% kW", "700 W", kWattUnits, kWattAliases, Lowest::kZero};
 constexpr Grammar kUsd{"prices", "$%|% USD", "$1.50", kUsdUnits, kUsdAliases, Lowest::kZero};
 
-std::string quoted(std::string_view text) { return '"' + printable(text) + '"'; }
-
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
   const std::size_t first = text.find_first_not_of(kSpace);
@@ -196,7 +194,7 @@ UnitFault not_a_quantity(std::string_view text, const Grammar& grammar) {
     return {"is empty", "a number and a unit are needed",
             "Write for example \"" + std::string(grammar.example) + "\"."};
   }
-  return {quoted(text) + " is not a number with a unit", "",
+  return {in_quotes(text) + " is not a number with a unit", "",
           "Write for example \"" + std::string(grammar.example) + "\"."};
 }
 
@@ -214,18 +212,18 @@ Parsed<Split> split(std::string_view whole, const Grammar& grammar) {
   const std::from_chars_result read =
       std::from_chars(result.digits.data(), result.digits.data() + length, result.number);
   if (read.ec != std::errc()) {
-    return UnitFault{quoted(whole) + " has a number that is out of range",
+    return UnitFault{in_quotes(whole) + " has a number that is out of range",
                      "it must lie in 1e-307 to 1e308", ""};
   }
   if (!result.unit.empty() && (result.unit[0] == ',' || result.unit[0] == '_')) {
-    return UnitFault{quoted(whole) + " has a separator in its number",
+    return UnitFault{in_quotes(whole) + " has a separator in its number",
                      "a point starts the decimals, and nothing groups the digits", ""};
   }
   return result;
 }
 
 UnitFault negative(std::string_view text, const Grammar& grammar) {
-  return {quoted(text) + " is negative",
+  return {in_quotes(text) + " is negative",
           grammar.lowest == Lowest::kZero ? "must be >= 0" : "must be > 0", ""};
 }
 
@@ -250,7 +248,7 @@ std::optional<UnitFault> ambiguous(std::string_view text, const Split& parts,
   std::string hint = "Write \"";
   if (has_bits) hint += number + bits + "\" or \"";
   hint += number + bytes + "\".";
-  return UnitFault{quoted(text) + " is ambiguous", "b has been read as bit and as byte", hint};
+  return UnitFault{in_quotes(text) + " is ambiguous", "b has been read as bit and as byte", hint};
 }
 
 UnitFault unknown_unit(std::string_view text, const Split& parts, const Grammar& grammar) {
@@ -266,7 +264,7 @@ UnitFault unknown_unit(std::string_view text, const Split& parts, const Grammar&
     if (static_cast<unsigned char>(unit.name[0]) < 0x80U) names.emplace_back(unit.name);
   }
   if (right.empty() && parts.unit.size() >= 3) right = nearest(parts.unit, names).value_or("");
-  UnitFault fault{quoted(text) + " has the unknown unit " + quoted(parts.unit),
+  UnitFault fault{in_quotes(text) + " has the unknown unit " + in_quotes(parts.unit),
                   "known: " + join(names, ", "), ""};
   if (!right.empty()) {
     fault.hint = "Did you mean \"" + std::string(parts.digits) + " " + right + "\"?";
@@ -284,7 +282,7 @@ Parsed<Found> parse(std::string_view text, const Grammar& grammar) {
   if (const auto* fault = std::get_if<UnitFault>(&divided)) return *fault;
   const Split& parts = std::get<Split>(divided);
   if (parts.unit.empty()) {
-    return UnitFault{quoted(text) + " has no unit", std::string(grammar.noun) + " need one",
+    return UnitFault{in_quotes(text) + " has no unit", std::string(grammar.noun) + " need one",
                      write_examples(grammar, parts.digits)};
   }
   const auto unit = std::find_if(grammar.units.begin(), grammar.units.end(),
@@ -295,7 +293,7 @@ Parsed<Found> parse(std::string_view text, const Grammar& grammar) {
   }
   if (parts.negative && parts.number > 0.0) return negative(text, grammar);
   if (grammar.lowest == Lowest::kAboveZero && parts.number == 0.0) {
-    return UnitFault{quoted(text) + " is zero", "must be > 0", ""};
+    return UnitFault{in_quotes(text) + " is zero", "must be > 0", ""};
   }
   return Found{parts, unit->factor};
 }
@@ -309,7 +307,7 @@ Parsed<Q> parse_real(std::string_view text, const Grammar& grammar) {
   const double value = found.factor < 1.0 ? found.parts.number / std::round(1.0 / found.factor)
                                           : found.parts.number * found.factor;
   if (std::isinf(value)) {
-    return UnitFault{quoted(text) + " is too large", "must be below 1e308 base units", ""};
+    return UnitFault{in_quotes(text) + " is too large", "must be below 1e308 base units", ""};
   }
   return Q{value};
 }
@@ -377,7 +375,7 @@ Parsed<Bytes> parse_bytes(std::string_view text) {
   if (const auto exact = whole_bytes(found.parts.digits, found.factor)) return Bytes{*exact};
   const double value = std::round(found.parts.number * found.factor);
   if (!(value < 0x1p63)) {
-    return UnitFault{quoted(text) + " is too large", "must be below 8 EiB", ""};
+    return UnitFault{in_quotes(text) + " is too large", "must be below 8 EiB", ""};
   }
   return Bytes{static_cast<std::int64_t>(value)};
 }
@@ -417,7 +415,7 @@ Parsed<Usd> parse_usd(std::string_view text) {
   if (minus) return negative(text, kUsd);
   const Parsed<Usd> result = parse_real<Usd>(number + " USD", kUsd);
   if (std::holds_alternative<Usd>(result)) return result;
-  return UnitFault{quoted(text) + " has a number that is out of range",
+  return UnitFault{in_quotes(text) + " has a number that is out of range",
                    "it must lie in 1e-307 to 1e308", ""};
 }
 
