@@ -16,20 +16,21 @@ namespace towtank {
 /// The network as closed forms see it: one homogeneous view of an allocation. Where node kinds
 /// differ, the slowest figure of each stands for all, and `mixed` says so.
 struct NetworkView {
-  int devices = 1;             ///< N
-  int devices_per_node = 1;    ///< n
-  DeviceKindId device;         ///< the slowest kind of the allocation (by peak bf16/fp16, then memory)
-  NodeKindId node;             ///< its node kind
-  bool mixed = false;          ///< several device kinds
+  int devices = 1;           ///< N
+  int devices_per_node = 1;  ///< n
+  DeviceKindId device;  ///< the slowest kind of the allocation (by peak bf16/fp16, then memory)
+  NodeKindId node;      ///< its node kind
+  bool mixed = false;   ///< several device kinds
   struct Level {
-    std::string name;          ///< "intranode", then NetworkLevel names
-    std::string fabric;        ///< kind
-    int group = 1;             ///< devices that one group of this level joins
-    BytesPerSecond bandwidth;  ///< one device, one direction, oversubscription of lower levels applied
-    Seconds latency;           ///< one hop at this level
-    bool assumed = false;      ///< the bandwidth was not stated by a source
+    std::string name;    ///< "intranode", then NetworkLevel names
+    std::string fabric;  ///< kind
+    int group = 1;       ///< devices that one group of this level joins
+    BytesPerSecond
+        bandwidth;         ///< one device, one direction, oversubscription of lower levels applied
+    Seconds latency;       ///< one hop at this level
+    bool assumed = false;  ///< the bandwidth was not stated by a source
   };
-  std::vector<Level> levels;   ///< [0] is intranode; the last joins all N devices
+  std::vector<Level> levels;  ///< [0] is intranode; the last joins all N devices
 };
 
 /// Pre: the allocation came from this platform.
@@ -41,9 +42,9 @@ struct NetworkView {
 ///                the lesser of 12.5 GB/s and the PCIe rate
 /// Sites are joined by one more level, "wan": the slowest link between sites of the allocation over
 /// the devices of the largest site, since all of them may send at once.
-/// Irregular machines are made regular downwards: node kinds of 8 and 4 devices give n = 4; sites of
-/// different size give groups of their greatest common divisor (of the first, if it is the larger
-/// of two).
+/// Irregular machines are made regular downwards: node kinds of 8 and 4 devices give n = 4; sites
+/// of different size give groups of their greatest common divisor (of the first, if it is the
+/// larger of two).
 [[nodiscard]] NetworkView network_view(const Platform&, const Allocation&);
 
 /// How the ranks {first + i * stride : 0 <= i < size} of one process group lie on the machine, for

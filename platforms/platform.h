@@ -10,8 +10,8 @@
 ///   level        group it joins                          bandwidth
 ///   intranode    the devices of one node (or island)     one device into the node's fabric
 ///   leaf         nodes under one leaf switch             a node's NICs / its devices
-///   spine        leaves                                  the same; oversubscription says what is left
-///   wan          sites                                   of the link between two sites
+///   spine        leaves                                  the same; oversubscription says what is
+///   left wan          sites                                   of the link between two sites
 ///
 /// Not modelled here: what a collective reaches (model/cost), contention (sim/).
 #include <array>
@@ -34,11 +34,11 @@ struct DeviceKind {
   std::string name;        ///< "h100-sxm-80g"
   std::string generation;  ///< "hopper": calibrations transfer within one generation
   std::array<std::optional<FlopPerSecond>, kDTypeCount> peak;  ///< dense matrix peak by DType
-  FlopPerSecond vector_peak;          ///< fp32 outside the matrix units; > 0
-  Bytes memory;                       ///< as the driver reports it
-  BytesPerSecond memory_bandwidth;    ///< > 0
-  std::optional<int> multiprocessors; ///< SMs or CUs: the width of a wave of tiles
-  std::optional<Watts> power;         ///< board power limit
+  FlopPerSecond vector_peak;           ///< fp32 outside the matrix units; > 0
+  Bytes memory;                        ///< as the driver reports it
+  BytesPerSecond memory_bandwidth;     ///< > 0
+  std::optional<int> multiprocessors;  ///< SMs or CUs: the width of a wave of tiles
+  std::optional<Watts> power;          ///< board power limit
   std::string source;
 
   /// Dense peak of a dtype; nullopt if the device has no such units.
@@ -67,17 +67,17 @@ struct Fabric {
 struct NodeKind {
   std::string name;
   DeviceKindId device;
-  int devices = 1;                    ///< slots; >= 1
+  int devices = 1;  ///< slots; >= 1
   IntranodeTopology topology = IntranodeTopology::kSwitch;
-  Fabric intranode;                   ///< bandwidth: one device, one direction
-  int nics = 0;                       ///< network ports (rails) that serve the devices
-  std::optional<BytesPerSecond> nic_bandwidth;  ///< one port, one direction
-  std::string nic_source;                       ///< empty if nics is 0
-  std::optional<BytesPerSecond> pcie_bandwidth; ///< one device to its host, one direction
+  Fabric intranode;                              ///< bandwidth: one device, one direction
+  int nics = 0;                                  ///< network ports (rails) that serve the devices
+  std::optional<BytesPerSecond> nic_bandwidth;   ///< one port, one direction
+  std::string nic_source;                        ///< empty if nics is 0
+  std::optional<BytesPerSecond> pcie_bandwidth;  ///< one device to its host, one direction
   std::optional<Bytes> host_memory;
   std::optional<BytesPerSecond> host_memory_bandwidth;
   std::optional<int> cores;
-  std::optional<Watts> power;         ///< of the whole node under load
+  std::optional<Watts> power;  ///< of the whole node under load
   std::string source;
 
   /// What one device can send out of the node when all do: nics x nic_bandwidth / devices.
@@ -87,9 +87,9 @@ struct NodeKind {
 
 /// One level of the network above the node.
 struct NetworkLevel {
-  std::string name;               ///< "leaf", "spine", "site"
-  Fabric fabric;                  ///< bandwidth: one device, one direction, when all devices send
-  std::optional<int> group_nodes; ///< nodes that one group of this level joins; nullopt = all
+  std::string name;                ///< "leaf", "spine", "site"
+  Fabric fabric;                   ///< bandwidth: one device, one direction, when all devices send
+  std::optional<int> group_nodes;  ///< nodes that one group of this level joins; nullopt = all
   double oversubscription = 1.0;  ///< >= 1: downlink over uplink capacity of this level's group, so
                                   ///< that the levels above carry only bandwidth / oversubscription
   friend bool operator==(const NetworkLevel&, const NetworkLevel&) = default;
@@ -138,7 +138,7 @@ struct Allocation {
   struct Part {
     NodeKindId kind;
     int nodes = 0;
-    int devices = 0;      ///< in these nodes; the last node may be part full
+    int devices = 0;  ///< in these nodes; the last node may be part full
     std::string site;
   };
   std::vector<Part> parts;
