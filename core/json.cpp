@@ -2,7 +2,10 @@
 #include "core/json.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <unordered_set>
@@ -107,12 +110,11 @@ bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; 
 
 bool is_structural(char c) { return std::string_view("{}[],:").find(c) != std::string_view::npos; }
 
-/// Where a text stops being JSON. Everything before it is well formed, so a plain scan finds it.
+/// Where a text stops being JSON.
 struct Stop {
   std::size_t start = 0;   ///< of the token at fault
   std::string_view token;  ///< as written; empty at the end of the text
   char before = '\0';      ///< the last byte before it that is no space
-  bool in_string = false;  ///< the text ends within a string, or a string is not well formed
 };
 
 std::size_t token_end(std::string_view text, std::size_t start) {
@@ -130,36 +132,41 @@ std::size_t token_end(std::string_view text, std::size_t start) {
   return std::min(end + 1, text.size());
 }
 
-/// `read` is the number of bytes that the lexer had read, `first` the token's first byte.
-Stop find_stop(std::string_view text, std::size_t read, char first) {
-  const bool at_end = read > text.size();
+/// What the library's lexer says of the token that it stopped at.
+enum class Verdict { kUnexpected, kMalformed, kMalformedString };
+
+Verdict verdict_of(const nlohmann::detail::exception& error) {
+  // "... syntax error while parsing object key - invalid string: ..."
+  const std::string_view text = error.what();
+  const std::size_t dash = text.find(" - ");
+  if (dash == std::string_view::npos) return Verdict::kUnexpected;
+  const std::string_view verdict = text.substr(dash + 3);
+  if (verdict.starts_with("invalid string")) return Verdict::kMalformedString;
+  return verdict.starts_with("invalid") ? Verdict::kMalformed : Verdict::kUnexpected;
+}
+
+/// `read` is the number of bytes that the lexer had read, one more than there are at the end.
+/// Everything before is well formed, so a plain scan finds the token.
+Stop find_stop(std::string_view text, std::size_t read, Verdict verdict) {
   Stop previous;
   Stop stop;
-  std::size_t i = 0;
-  while (i < text.size() && (at_end || i < read)) {
+  for (std::size_t i = 0; i < std::min(read, text.size());) {
     if (is_space(text[i])) {
       ++i;
       continue;
     }
-    previous = stop;
     const std::size_t end = token_end(text, i);
-    stop = {i, text.substr(i, end - i),
-            i == 0               ? '\0'
-            : stop.token.empty() ? '\0'
-                                 : stop.token.back(),
-            false};
-    stop.in_string =
-        text[i] == '"' && (end > read || (at_end && (end - i < 2 || text[end - 1] != '"')));
+    previous = std::exchange(
+        stop, {i, text.substr(i, end - i), stop.token.empty() ? '\0' : stop.token.back()});
     i = end;
   }
-  if (at_end) {
-    if (stop.in_string) return stop;
-    return {text.size(), {}, stop.token.empty() ? '\0' : stop.token.back(), false};
+  if (read > text.size() && verdict != Verdict::kMalformedString) {
+    return {text.size(), {}, stop.token.empty() ? '\0' : stop.token.back()};
   }
   // A broken literal such as tru} is reported after the byte that broke it.
-  const bool broken = !stop.token.empty() && stop.token[0] != first &&
-                      (is_structural(stop.token[0]) || stop.token[0] == '"');
-  return broken && !previous.token.empty() ? previous : stop;
+  const bool broke = verdict == Verdict::kMalformed && !stop.token.empty() &&
+                     (is_structural(stop.token[0]) || stop.token[0] == '"');
+  return broke && !previous.token.empty() ? previous : stop;
 }
 
 struct Advice {
@@ -199,6 +206,10 @@ std::string syntax_hint(const Stop& stop, bool at_root) {
   if (token.starts_with('\'')) return "Write strings in double quotes.";
   if ((token == "}" || token == "]") && stop.before == ',') return "Remove the comma before it.";
   if (at_root && token == "{") return "One value is read; JSON Lines files have many.";
+  if (std::isalnum(static_cast<unsigned char>(token[0])) != 0 &&
+      token.find_first_not_of("0123456789.+-eE") != token.npos) {
+    return "Write text in double quotes.";
+  }
   if (token.size() > 1 && token[0] == '0' && token.find_first_not_of("0123456789") == token.npos) {
     return "Numbers do not start with 0.";
   }
@@ -255,21 +266,22 @@ class Builder {
                                       std::make_move_iterator(values_.end()));
     return close(std::move(array));
   }
-  bool parse_error(std::size_t read, const std::string& token,
+  bool parse_error(std::size_t read, const std::string& /*token*/,
                    const nlohmann::detail::exception& error) {
-    const Stop stop = find_stop(text_, read, token.empty() ? '\0' : token[0]);
+    const Verdict verdict = verdict_of(error);
+    const bool in_string = verdict == Verdict::kMalformedString;
+    const Stop stop = find_stop(text_, read, verdict);
     const Position at = position_of(text_, stop.start);
     const std::string where =
         name_ + ": line " + std::to_string(at.line) + ", column " + std::to_string(at.column);
     if (error.id == kNumberOverflow) {
       throw InputError({where, printable(stop.token) + " is too large", "at most 1.8e308", ""});
     }
-    if (stop.token.empty() || read > text_.size()) {
-      throw InputError({where, "ends in the middle of " + open_thing(stop),
-                        stop.in_string ? "" : "expected " + expected(stop),
-                        "Is the file complete?"});
+    if (read > text_.size()) {
+      throw InputError({where, "ends in the middle of " + (in_string ? "a string" : open_thing()),
+                        in_string ? "" : "expected " + expected(stop), "Is the file complete?"});
     }
-    if (stop.in_string) throw InputError(broken_string(where, read));
+    if (in_string) throw InputError(broken_string(where, read));
     throw InputError({where, "not JSON: found " + printable(stop.token, 30),
                       "expected " + expected(stop), syntax_hint(stop, frames_.empty())});
   }
@@ -335,8 +347,7 @@ class Builder {
                       "this key is given twice", "the keys of an object differ", "Remove one."});
   }
 
-  [[nodiscard]] std::string open_thing(const Stop& stop) const {
-    if (stop.in_string) return "a string";
+  [[nodiscard]] std::string open_thing() const {
     if (frames_.empty()) return "a value";
     return frames_.back().is_object ? "an object" : "an array";
   }
