@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/frameworks/tables.h"
+#include "model/graph/model_graph.h"
+
+namespace towtank::detail {
+
+FrameworkRules megatron_rules() {
+  return {
+      .framework = Framework::kMegatron,
+      .fused_attention = {true, "Megatron-LM --attention-backend auto (flash or fused)"},
+      .dropout = {false, kAssumed},
+      .fused_cross_entropy = {true, "Megatron-LM core/tensor_parallel/cross_entropy.py"},
+      .logits_bytes = {6,
+                       "Megatron-LM core/tensor_parallel/cross_entropy.py: bf16 logits, fp32 "
+                       "softmax in place"},
+      .vocabulary_multiple = {128, "Megatron-LM --make-vocab-size-divisible-by 128, times t"},
+      .highest_sharding_stage = {3, "Megatron-LM --data-parallel-sharding-strategy"},
+      .sharding_stage_3_with_pipeline = {false, kAssumed},
+      .reduce_cadence_low = {ReduceCadence::kPerStep,
+                             "Megatron-LM core/pipeline_parallel/"
+                             "schedules.py: no_sync until the last"},
+      .reduce_cadence_high = {ReduceCadence::kPerMicrobatch, kAssumed},
+      .reduce_cadence_pipeline = {ReduceCadence::kPerMicrobatch, kAssumed},
+      .reduce_bytes = {4, "Megatron-LM --bf16: fp32 main gradients, reduced as they are"},
+      .bucket_bytes = {{160'000'000},
+                       "Megatron-LM core/distributed: max(40e6, 1e6 * dp) elements "
+                       "of 4 bytes"},
+      .bucket_copies = {0, "Megatron-LM core/distributed/param_and_grad_buffer.py: views"},
+      .bucket_all_gradients = {false, "Megatron-LM core/distributed/param_and_grad_buffer.py"},
+      .overlap_grad_reduce = {true, kAssumed},
+      .overlap_param_gather = {true, kAssumed},
+      .gather_layers = {1, kAssumed},
+      .prefetch_units = {1, kAssumed},
+      .live_parameters = {0, kAssumed},
+      .reshard_after_forward = {true, kAssumed},
+      .reshard_in_pipeline = {true, kAssumed},
+      .tensor_overlap = {0, "Megatron-LM --tp-comm-overlap is off by default"},
+      .async_p2p = {false,
+                    "Megatron-LM core/pipeline_parallel/schedules.py: 1F1B waits for each "
+                    "send and receive"},
+      .async_p2p_interleaved = {true, "Megatron-LM: overlapped p2p is on for interleaving"},
+      .kv_replication = {true, "Megatron-LM 0.16 replicates query groups below t"},
+      .scatter_gather_p2p = {false, kAssumed},
+      .selective_groups = {group_bits(RecomputeGroup::kAttentionCore),
+                           "Megatron-LM --recompute-modules defaults to core_attn"},
+      .selective_mlp_kept = {0, "Megatron-LM --recompute-modules defaults to core_attn"},
+      .distribute_saved = {false, "Megatron-LM --distribute-saved-activations is off by default"},
+      .optimizer_traffic = {30,
+                            "Adam: read fp32 gradient, main copy, two moments; write the last "
+                            "three and 2 bytes of parameter"},
+      .optimizer_temporary = {0, "Apex and Transformer Engine FusedAdam update in place"},
+      .optimizer_group = {0, "Apex and Transformer Engine FusedAdam update in place"},
+      .context_bytes = {{1'250'000'000}, kAssumed},
+      .buffer_bytes = {{128'000'000}, kAssumed},
+      .reserved_factor = {1.075, "Mist (EuroSys'25): the allocator reserves 7 to 8 % more"},
+      .elementwise_kernels = {1, kAssumed},
+  };
+}
+
+FrameworkRules megatron_deepspeed_rules() {
+  FrameworkRules r = megatron_rules();
+  r.framework = Framework::kMegatronDeepSpeed;
+  r.fused_attention = {false, "Megatron-LM 2.x transformer.py: CoreAttention materialises scores"};
+  r.dropout = {true, "Megatron-LM arguments.py: hidden and attention dropout default to 0.1"};
+  r.highest_sharding_stage = {3, "Megatron-DeepSpeed README: ZeRO stages 1 to 3"};
+  r.sharding_stage_3_with_pipeline = {false, "DeepSpeed pipe/engine.py: ZeRO-2 and 3 refused"};
+  r.reduce_cadence_high = {ReduceCadence::kPerMicrobatch,
+                           "DeepSpeed stage_1_and_2.py, stage3.py: reduced in backward"};
+  r.reduce_bytes = {2, "DeepSpeed: gradients reduce in their own type"};
+  r.bucket_bytes = {{1'000'000'000}, "DeepSpeed reduce_bucket_size 5e8 elements of 2 bytes"};
+  r.bucket_copies = {1, "DeepSpeed stage_1_and_2.py: ipg buffer, one without overlap_comm"};
+  r.overlap_grad_reduce = {false, "DeepSpeed pipe/engine.py: reduces after the last backward"};
+  r.overlap_param_gather = {false, "DeepSpeed stage_1_and_2.py: gathers inside step"};
+  r.async_p2p_interleaved = {false, "DeepSpeed pipe/engine.py has no interleaved schedule"};
+  r.kv_replication = {false, kAssumed};
+  r.scatter_gather_p2p = {false, kAssumed};
+  r.selective_groups.source = "Megatron-LM --recompute-activations: attention core";
+  r.optimizer_temporary = {4, "DeepSpeed stage_1_and_2.py: step makes an fp32 gradient partition"};
+  r.optimizer_group = {0, "DeepSpeed stage_1_and_2.py: whole parameter groups"};
+  r.elementwise_kernels = {2, kAssumed};
+  return r;
+}
+
+FrameworkRules nemo_rules() {
+  FrameworkRules r = megatron_rules();
+  r.framework = Framework::kNemo;
+  r.overlap_grad_reduce = {true, "Megatron-Bridge recipes: ddp.overlap_grad_reduce"};
+  r.overlap_param_gather = {true, "Megatron-Bridge recipes: ddp.overlap_param_gather"};
+  r.tensor_overlap = {0.7, kAssumed};
+  return r;
+}
+
+}  // namespace towtank::detail

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/frameworks/tables.h"
+#include "model/graph/model_graph.h"
+
+namespace towtank::detail {
+
+FrameworkRules torchtitan_rules() {
+  return {
+      .framework = Framework::kTorchtitan,
+      .fused_attention = {true, "torchtitan models/attention.py: scaled_dot_product_attention"},
+      .dropout = {false, "torchtitan llama3 model.py has no dropout"},
+      .fused_cross_entropy = {false, "torchtitan components/loss.py: cross_entropy(pred.float())"},
+      .logits_bytes = {12,
+                       "torchtitan components/loss.py in eager mode: fp32 log-softmax and two "
+                       "fp32 gradients at once; bf16 logits are deleted before"},
+      .vocabulary_multiple = {1, "torchtitan does not pad"},
+      .highest_sharding_stage = {3, "torchtitan docs/fsdp.md"},
+      .sharding_stage_3_with_pipeline = {true, "torchtitan README: FSDP2 with pipeline parallel"},
+      .reduce_cadence_low = {ReduceCadence::kPerMicrobatch, kAssumed},
+      .reduce_cadence_high = {ReduceCadence::kPerMicrobatch, kAssumed},
+      .reduce_cadence_pipeline = {ReduceCadence::kPerStep,
+                                  "torch distributed/pipelining/stage.py: "
+                                  "backward_maybe_with_nosync"},
+      .reduce_bytes = {4, "torchtitan --training.mixed_precision_reduce float32"},
+      .bucket_bytes = {{0}, "torch fully_shard: one reduction a unit"},
+      .bucket_copies = {0, "torch fully_shard: one reduction a unit"},
+      .bucket_all_gradients = {true, "torch DDP: gradient_as_bucket_view is off by default"},
+      .overlap_grad_reduce = {true, "torch fully_shard: reduces on its own stream"},
+      .overlap_param_gather = {true, "torch fully_shard: implicit prefetch"},
+      .gather_layers = {1, "torchtitan parallelize.py: fully_shard on each block"},
+      .prefetch_units = {1, "torch fully_shard: one unit ahead"},
+      .live_parameters = {0, "torch fully_shard frees a unit after use"},
+      .reshard_after_forward = {true, "torchtitan fsdp_reshard_after_forward default"},
+      .reshard_in_pipeline = {false, "torchtitan fsdp_reshard_after_forward default"},
+      .tensor_overlap = {0, "torchtitan enable_async_tensor_parallel is off by default"},
+      .async_p2p = {true, kAssumed},
+      .async_p2p_interleaved = {true, kAssumed},
+      .kv_replication = {false, "torchtitan: kv heads must be divisible by t"},
+      .scatter_gather_p2p = {false, kAssumed},
+      .selective_groups = {group_bits(RecomputeGroup::kNorm, RecomputeGroup::kGatedProduct,
+                                      RecomputeGroup::kMlp, RecomputeGroup::kMlaUp),
+                           "torchtitan distributed/activation_checkpoint.py, option op: saves "
+                           "every second product, attention, reduce-scatter"},
+      .selective_mlp_kept = {0.5,
+                             "torchtitan distributed/activation_checkpoint.py: every second "
+                             "product"},
+      .distribute_saved = {false, "torchtitan activation checkpoints are not distributed"},
+      .optimizer_traffic = {28,
+                            "Adam: read fp32 gradient, parameter, two moments; write the last "
+                            "three"},
+      .optimizer_temporary = {4, kAssumed},
+      .optimizer_group = {0, kAssumed},
+      .context_bytes = {{1'250'000'000}, kAssumed},
+      .buffer_bytes = {{128'000'000}, kAssumed},
+      .reserved_factor = {1.075, "Mist (EuroSys'25): the allocator reserves 7 to 8 % more"},
+      .elementwise_kernels = {4, kAssumed},
+  };
+}
+
+FrameworkRules fsdp_rules() {
+  FrameworkRules r = torchtitan_rules();
+  r.framework = Framework::kFsdp;
+  r.fused_attention = {true, "LLM-Foundry scripts/train/benchmarking: attn_impl flash"};
+  r.dropout = {false, "LLM-Foundry MPT configurations: no dropout"};
+  r.fused_cross_entropy = {true, "LLM-Foundry loss_fn fused_crossentropy"};
+  r.logits_bytes = {4, kAssumed};
+  r.vocabulary_multiple = {1, "LLM-Foundry takes vocab_size as it is (50368 in its files)"};
+  r.highest_sharding_stage = {3, "PyTorch FSDP FULL_SHARD"};
+  r.sharding_stage_3_with_pipeline = {false, "Composer has no pipeline"};
+  r.reduce_cadence_low = {ReduceCadence::kPerStep, kAssumed};
+  r.reduce_cadence_high = {ReduceCadence::kPerMicrobatch, kAssumed};
+  r.reduce_cadence_pipeline = {ReduceCadence::kPerMicrobatch, "Composer has no pipeline"};
+  r.reduce_bytes = {2, "Composer mixed_precision PURE and DEFAULT differ; see LLM-Foundry files"};
+  r.gather_layers = {1, "Composer wraps each block"};
+  r.prefetch_units = {1, "PyTorch FSDP limit_all_gathers"};
+  r.reshard_after_forward = {true, "PyTorch FSDP FULL_SHARD"};
+  r.reshard_in_pipeline = {true, "Composer has no pipeline"};
+  r.tensor_overlap = {0, "Composer has no overlapped tensor parallelism"};
+  r.kv_replication = {false, kAssumed};
+  r.selective_groups = {group_bits(RecomputeGroup::kAttentionCore), kAssumed};
+  r.selective_mlp_kept = {0, kAssumed};
+  return r;
+}
+
+FrameworkRules towtank_runtime_rules() {
+  FrameworkRules r = torchtitan_rules();
+  r.framework = Framework::kTowtankRuntime;
+  r.selective_groups = {group_bits(RecomputeGroup::kAttentionCore), kAssumed};
+  r.selective_mlp_kept = {0, kAssumed};
+  return r;
+}
+
+}  // namespace towtank::detail
