@@ -2,53 +2,83 @@
 #pragma once
 /// How long one collective takes on one process group, alone on its links.
 ///
-///     t(n, S) = launch + steps(n) * alpha + wire(n) * S / beta
+///     t(n, S) = launch + sum over hops of (alpha_l + step) + wire(n) * S / beta
 ///
-///   n      ranks in the group
-///   S      payload as nccl-tests counts it                                     [bytes]
-///   alpha  latency of one hop of the slowest level that the group spans        [s]
-///   beta   bandwidth of a level, one direction, per device                     [bytes/s]
+///   n        ranks in the group
+///   S        payload as nccl-tests counts it: the whole buffer of an all-reduce, the gathered
+///            buffer of an all-gather or reduce-scatter, one rank's buffer of an all-to-all [bytes]
+///   alpha_l  latency of one hop at level l of the network                                 [s]
+///   step     what the library's protocol adds to each hop                                 [s]
+///   beta     bandwidth of the level that binds, one direction [bytes/s]
 ///
-///   ring                         steps(n)    wire(n)
+///   ring                         hops        wire(n)
 ///   AllReduce                    2(n-1)      2(n-1)/n
 ///   AllGather, ReduceScatter      n-1         (n-1)/n
 ///   AllToAll                      n-1         (n-1)/n
 ///   SendRecv                      1           1
 ///   Broadcast                     n-1         1
 ///
-/// A group with g ranks on each of w nodes (GroupShape) takes the best of:
-///   ring          every byte crosses the slowest level, at that level's bandwidth times the g
-///                 rails its ranks in a node drive together
-///   tree          all-reduce: 2 log2(n) steps, same wire (small payloads)
-///   hierarchical  reduce-scatter inside, all-reduce of S/g across, all-gather inside
-/// An all-to-all moves (g w - g)/n of S between nodes and the rest inside, at once.
+/// A ring over a group with g ranks on each of w nodes (GroupShape) makes w (g-1) of its hops
+/// inside nodes and the others between them; likewise for leaves and all levels above. A level's
+/// Level::bandwidth is per device, so the r ranks of the group below one uplink of it drive r times
+/// that together: with one rank a node a group has its own rail only, with half of a node's devices
+/// half of its rails. Devices that are not in the group are busy with its siblings.
+///
+/// An all-reduce takes the fastest of what the library offers:
+///   ring          beta = min over levels of r_l * bandwidth_l
+///   tree          2 sum ceil(log2 p_l) hops for p_l = per_level[l]; wire 2 at the ring's beta
+///   hierarchical  reduce-scatter in each level on the way up, all-gather on the way down: 2
+///   (p_l-1)
+///                 hops and wire 2 (p_l-1)/p_l of S/r_l at each level, one after the other. Only
+///                 where AllReduceAlgorithms says so: NCCL has none
+/// An all-to-all sends (n - r_l)/n of S through each level l above the node and (g-1)/n inside it,
+/// all at once; the slowest binds. A SendRecv runs at the share of one device of the highest level
+/// that its group spans: describe adjacent pipeline ranks by a GroupShape of size 2, and one shift
+/// of a ring (context parallelism) by that of the ring.
+///
+/// A group that is smaller than the product of per_level lies unevenly; its emptiest node binds.
 ///
 /// Sources: nccl-tests doc/PERFORMANCE.md (wire); Thakur et al., IJHPCA 19(1), 2005 (steps, trees);
-/// NCCL rail-optimised rings. Not modelled: in-network reduction; contention is sim/'s job.
+/// NCCL src/graph/tuning.cc (hops by level, tree at half the bandwidth). Not modelled: in-network
+/// reduction (NVLS, SHARP), protocol switches; contention is sim/'s job.
 #include <string_view>
 
 #include "model/cost/cost_model.h"
 
 namespace towtank {
 
+/// Bytes that cross the binding link per byte of payload. Pre: ranks >= 1. One rank: 0.
 [[nodiscard]] double wire_factor(Collective op, int ranks);
+/// Hops one after the other in a ring. Pre: ranks >= 1. One rank: 0.
 [[nodiscard]] double ring_steps(Collective op, int ranks);
+/// "all-reduce", "all-gather", ...
 [[nodiscard]] std::string_view to_text(Collective op);
+
+/// What the communication library can choose from for an all-reduce.
+enum class AllReduceAlgorithms {
+  kRingAndTree,   ///< NCCL
+  kHierarchical,  ///< also reduce-scatter inside, all-reduce across, all-gather inside
+};
 
 /// What a fabric reaches of its hardware rate, and what a launch costs; fitted by calibration,
 /// documented defaults until then.
 struct CollectiveParameters {
-  double intranode_efficiency;   ///< (0, 1]
-  double internode_efficiency;   ///< (0, 1]
-  Seconds launch;                ///< per collective call
+  double intranode_efficiency;  ///< (0, 1]
+  double pcie_efficiency;       ///< (0, 1]: in its place where the fabric's kind begins with "pcie"
+  double internode_efficiency;  ///< (0, 1]
+  Seconds launch;               ///< per collective call
+  Seconds step;                 ///< per hop, on top of the level's latency
+  AllReduceAlgorithms algorithms = AllReduceAlgorithms::kRingAndTree;
 };
 /// Documented values for uncalibrated machines, with their sources in the .cpp.
 [[nodiscard]] CollectiveParameters documented_collective_parameters();
 
+/// Zero for one rank and for an empty payload. Monotone in payload.
+/// Pre: payload >= 0; no more levels in the group than in the view, all levels with bandwidth > 0.
 [[nodiscard]] CollectiveCost collective_cost(const CollectiveCall&, const NetworkView&,
                                              const CollectiveParameters&);
 
-/// The busbw column that nccl-tests would print for a measured time.
+/// The busbw column that nccl-tests would print for a measured time. Pre: measured > 0.
 [[nodiscard]] BytesPerSecond bus_bandwidth(Collective op, Bytes payload, int ranks,
                                            Seconds measured);
 

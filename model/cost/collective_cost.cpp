@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/cost/collective_cost.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+
+#include "core/contracts.h"
+
+namespace towtank {
+namespace {
+
+constexpr std::size_t kMaxLevels = 8;
+
+/// One level of the network as one group sees it.
+struct GroupLevel {
+  double latency;    ///< alpha + step of one hop
+  double bandwidth;  ///< that one device reaches
+  int ranks;         ///< p_l: units of the level below that the group joins here
+  int below;         ///< r_l: ranks of the group in one such unit
+  int units;         ///< such units in the whole group
+};
+
+struct GroupLevels {
+  std::array<GroupLevel, kMaxLevels> level;
+  std::size_t count = 0;
+  int ranks = 1;
+};
+
+double efficiency_of(std::size_t level, const NetworkView& view, const CollectiveParameters& p) {
+  if (level > 0) return p.internode_efficiency;
+  return std::string_view(view.levels[0].fabric).starts_with("pcie") ? p.pcie_efficiency
+                                                                     : p.intranode_efficiency;
+}
+
+GroupLevels levels_of(const GroupShape& group, const NetworkView& view,
+                      const CollectiveParameters& parameters) {
+  EXPECTS(group.per_level.size() <= view.levels.size() && view.levels.size() <= kMaxLevels);
+  GroupLevels out;
+  out.count = group.per_level.size();
+  out.ranks = group.size;
+  int units = 1;
+  for (std::size_t i = out.count; i-- > 0;) {
+    units *= group.per_level[i];
+    const NetworkView::Level& level = view.levels[i];
+    out.level[i] = {level.latency.value + parameters.step.value,
+                    level.bandwidth.value * efficiency_of(i, view, parameters), group.per_level[i],
+                    std::max(1, group.size / units), units};
+  }
+  return out;
+}
+
+/// Sum of latencies over the hops of one pass through a ring.
+double ring_latency(const GroupLevels& g) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < g.count; ++i) {
+    const int above = i + 1 < g.count ? g.level[i + 1].units : 1;
+    sum += static_cast<double>(g.level[i].units - above) * g.level[i].latency;
+  }
+  return sum;
+}
+
+double tree_latency(const GroupLevels& g) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < g.count; ++i) {
+    const auto height = std::bit_width(static_cast<unsigned>(g.level[i].ranks) - 1U);
+    sum += 2.0 * static_cast<double>(height) * g.level[i].latency;
+  }
+  return sum;
+}
+
+struct Binding {
+  double bandwidth;
+  int level;
+};
+
+/// What a ring reaches: each of its bytes crosses every level that it spans.
+Binding ring_bandwidth(const GroupLevels& g) {
+  Binding out{0.0, 0};
+  for (std::size_t i = 0; i < g.count; ++i) {
+    if (g.level[i].ranks == 1) continue;
+    const double rate = g.level[i].bandwidth * static_cast<double>(g.level[i].below);
+    if (out.bandwidth == 0.0 || rate < out.bandwidth) out = {rate, static_cast<int>(i)};
+  }
+  return out;
+}
+
+CollectiveCost cost_of(double latency, double transfer, int level) {
+  CollectiveCost out;
+  out.latency = {latency};
+  out.transfer = {transfer};
+  out.level = level;
+  return out;
+}
+
+CollectiveCost ring(Collective op, double payload, const GroupLevels& g) {
+  const Binding binding = ring_bandwidth(g);
+  const double passes = op == Collective::kAllReduce ? 2.0 : 1.0;
+  return cost_of(passes * ring_latency(g), wire_factor(op, g.ranks) * payload / binding.bandwidth,
+                 binding.level);
+}
+
+/// NCCL's double binary tree: each byte goes up once and down once.
+CollectiveCost tree(double payload, const GroupLevels& g) {
+  const Binding binding = ring_bandwidth(g);
+  return cost_of(tree_latency(g), 2.0 * payload / binding.bandwidth, binding.level);
+}
+
+CollectiveCost hierarchical(double payload, const GroupLevels& g) {
+  double latency = 0.0;
+  double transfer = 0.0;
+  double slowest = -1.0;
+  int binding = 0;
+  for (std::size_t i = 0; i < g.count; ++i) {
+    const GroupLevel& level = g.level[i];
+    const double hops = 2.0 * static_cast<double>(level.ranks - 1);
+    const double phase = hops / static_cast<double>(level.ranks) * payload /
+                         (level.bandwidth * static_cast<double>(level.below));
+    latency += hops * level.latency;
+    transfer += phase;
+    if (phase > slowest) {
+      slowest = phase;
+      binding = static_cast<int>(i);
+    }
+  }
+  return cost_of(latency, transfer, binding);
+}
+
+CollectiveCost all_reduce(double payload, const GroupLevels& g, AllReduceAlgorithms algorithms) {
+  CollectiveCost best = ring(Collective::kAllReduce, payload, g);
+  const auto consider = [&best](const CollectiveCost& other) {
+    if (other.time() < best.time()) best = other;
+  };
+  consider(tree(payload, g));
+  if (algorithms == AllReduceAlgorithms::kHierarchical) consider(hierarchical(payload, g));
+  return best;
+}
+
+CollectiveCost all_to_all(double payload, const GroupLevels& g) {
+  const double n = g.ranks;
+  double slowest = 0.0;
+  double latency = 0.0;
+  int binding = 0;
+  for (std::size_t i = 0; i < g.count; ++i) {
+    if (g.level[i].ranks == 1) continue;
+    const int below = g.level[i].below;
+    const int joined = i + 1 < g.count ? std::max(below, g.level[i + 1].below) : g.ranks;
+    latency += static_cast<double>(joined - below) * g.level[i].latency;
+    // Above the node all that leaves a unit passes its uplinks, wherever it goes.
+    const int peers = i == 0 ? std::max(joined, g.level[0].ranks) - 1 : g.ranks - below;
+    const double part = static_cast<double>(peers) / n * payload / g.level[i].bandwidth;
+    if (part > slowest) {
+      slowest = part;
+      binding = static_cast<int>(i);
+    }
+  }
+  return cost_of(latency, slowest, binding);
+}
+
+CollectiveCost send_recv(double payload, const GroupLevels& g) {
+  std::size_t top = g.count - 1;
+  while (top > 0 && g.level[top].ranks == 1) --top;
+  return cost_of(g.level[top].latency, payload / g.level[top].bandwidth, static_cast<int>(top));
+}
+
+CollectiveCost fastest(Collective op, double payload, const GroupLevels& g,
+                       AllReduceAlgorithms algorithms) {
+  switch (op) {
+    case Collective::kAllReduce:
+      return all_reduce(payload, g, algorithms);
+    case Collective::kAllGather:
+    case Collective::kReduceScatter:
+    case Collective::kBroadcast:
+      return ring(op, payload, g);
+    case Collective::kAllToAll:
+      return all_to_all(payload, g);
+    case Collective::kSendRecv:
+      return send_recv(payload, g);
+  }
+  contract_violated("EXPECTS", "op is a Collective", __FILE__, __LINE__);
+}
+
+}  // namespace
+
+double wire_factor(Collective op, int ranks) {
+  EXPECTS(ranks >= 1);
+  if (ranks == 1) return 0.0;
+  const double n = ranks;
+  switch (op) {
+    case Collective::kAllReduce:
+      return 2.0 * (n - 1.0) / n;
+    case Collective::kAllGather:
+    case Collective::kReduceScatter:
+    case Collective::kAllToAll:
+      return (n - 1.0) / n;
+    case Collective::kSendRecv:
+    case Collective::kBroadcast:
+      return 1.0;
+  }
+  contract_violated("EXPECTS", "op is a Collective", __FILE__, __LINE__);
+}
+
+double ring_steps(Collective op, int ranks) {
+  EXPECTS(ranks >= 1);
+  if (ranks == 1) return 0.0;
+  const double n = ranks;
+  switch (op) {
+    case Collective::kAllReduce:
+      return 2.0 * (n - 1.0);
+    case Collective::kAllGather:
+    case Collective::kReduceScatter:
+    case Collective::kAllToAll:
+    case Collective::kBroadcast:
+      return n - 1.0;
+    case Collective::kSendRecv:
+      return 1.0;
+  }
+  contract_violated("EXPECTS", "op is a Collective", __FILE__, __LINE__);
+}
+
+std::string_view to_text(Collective op) {
+  switch (op) {
+    case Collective::kAllReduce:
+      return "all-reduce";
+    case Collective::kAllGather:
+      return "all-gather";
+    case Collective::kReduceScatter:
+      return "reduce-scatter";
+    case Collective::kAllToAll:
+      return "all-to-all";
+    case Collective::kSendRecv:
+      return "send-receive";
+    case Collective::kBroadcast:
+      return "broadcast";
+  }
+  contract_violated("EXPECTS", "op is a Collective", __FILE__, __LINE__);
+}
+
+CollectiveParameters documented_collective_parameters() {
+  return {
+      .intranode_efficiency = 0.78,
+      .pcie_efficiency = 0.55,
+      .internode_efficiency = 0.92,
+      .launch = {10e-6},
+      .step = {1.3e-6},
+  };
+}
+
+CollectiveCost collective_cost(const CollectiveCall& call, const NetworkView& view,
+                               const CollectiveParameters& parameters) {
+  EXPECTS(call.payload.value >= 0 && call.group.size >= 1);
+  if (call.group.size == 1 || call.payload.value == 0) return {};
+  const GroupLevels levels = levels_of(call.group, view, parameters);
+  CollectiveCost out =
+      fastest(call.op, static_cast<double>(call.payload.value), levels, parameters.algorithms);
+  out.launch = parameters.launch;
+  return out;
+}
+
+BytesPerSecond bus_bandwidth(Collective op, Bytes payload, int ranks, Seconds measured) {
+  EXPECTS(measured.value > 0.0);
+  return {wire_factor(op, ranks) * static_cast<double>(payload.value) / measured.value};
+}
+
+}  // namespace towtank
