@@ -25,7 +25,7 @@
 
 namespace towtank {
 
-using RankId = Id<struct RankTag>;          ///< pipeline rank here
+using RankId = Id<struct RankTag>;  ///< pipeline rank here
 using StageId = Id<struct StageTag>;
 using MicrobatchId = Id<struct MicrobatchTag>;
 
@@ -43,9 +43,9 @@ inline constexpr std::array<std::string_view, 5> kScheduleNames{"none", "gpipe",
                                                                 "interleaved", "zb-h1"};
 
 struct PipelineShape {
-  int ranks = 1;             ///< p
-  int microbatches = 1;      ///< m per step and data-parallel replica
-  int stages_per_rank = 1;   ///< v; stage s runs on rank s mod p
+  int ranks = 1;            ///< p
+  int microbatches = 1;     ///< m per step and data-parallel replica
+  int stages_per_rank = 1;  ///< v; stage s runs on rank s mod p
   friend bool operator==(const PipelineShape&, const PipelineShape&) = default;
 };
 
@@ -60,13 +60,16 @@ struct PipelineSchedule {
 /// Pre: microbatches is a multiple of ranks (Megatron-LM asks the same).
 [[nodiscard]] PipelineSchedule interleaved_1f1b(const PipelineShape&);
 [[nodiscard]] PipelineSchedule zb_h1(const PipelineShape&);
-/// kNone needs ranks = 1 and runs F, B by microbatch.
+/// All kinds but interleaved need stages_per_rank = 1; kNone needs ranks = 1 and runs F, B by
+/// microbatch.
 [[nodiscard]] PipelineSchedule make_schedule(ScheduleKind, const PipelineShape&);
 
 /// nullopt if every action appears once, on its own rank, and the order can finish;
 /// else the first fault, with the step grid and a mark under it.
 [[nodiscard]] std::optional<std::string> find_fault(const PipelineSchedule&);
 
+/// "2F0"
+[[nodiscard]] std::string to_text(const Action&);
 /// "2F0 3B1 ..." one line a rank.
 [[nodiscard]] std::string to_text(const PipelineSchedule&);
 
