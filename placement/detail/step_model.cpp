@@ -135,30 +135,4 @@ Seconds StepModel::makespan_without_hops() const {
   return schedule_times(layout_->schedule, shape_of(*layout_), stages_, none).makespan;
 }
 
-Seconds StepModel::bound() const {
-  return makespan_bound(layout_->schedule, shape_of(*layout_), stages_);
-}
-
-MemoryBreakdown StepModel::memory(int rank) const {
-  std::vector<StageLayers> layers;
-  layers.reserve(16);
-  for (std::size_t g = static_cast<std::size_t>(rank); g < layout_->stages.size();
-       g += static_cast<std::size_t>(layout_->pipeline)) {
-    mesh_->append_layers(layout_->stages[g], layers);
-  }
-  StageMemoryInput input;
-  input.layers = layers;
-  input.microbatches_in_flight =
-      static_cast<double>(peak_live_forwards(layout_->schedule, shape_of(*layout_), rank)) /
-      layout_->stages_per_rank;
-  input.data_shards = data_.shards();
-  input.expert_data_shards = data_.expert_shards();
-  input.sharding_stage = layout_->sharding_stage;
-  input.tensor = mesh_->degrees().tensor;
-  if (layout_->pipeline > 1 && rank == layout_->pipeline - 1) {
-    input.extra_parameters = mesh_->tied_parameters();
-  }
-  return stage_memory(input, mesh_->rules(), data_.state());
-}
-
 }  // namespace towtank::detail

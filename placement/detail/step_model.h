@@ -86,9 +86,6 @@ class StepModel {
   [[nodiscard]] StepTimes times() const;
   /// Without hops: what hops add to the makespan is pipeline communication.
   [[nodiscard]] Seconds makespan_without_hops() const;
-  /// Never above times().total.
-  [[nodiscard]] Seconds bound() const;
-  [[nodiscard]] MemoryBreakdown memory(int pipeline_rank) const;
   [[nodiscard]] const DataAxis& data() const { return data_; }
   [[nodiscard]] const std::vector<StageTime>& stage_times() const { return stages_; }
   [[nodiscard]] const StageSums& stage_sums(int stage) const {
