@@ -31,6 +31,9 @@ FrameworkRules deepspeed_rules() {
   r.live_parameters = {1e9, "DeepSpeed stage3_max_live_parameters 1e9"};
   r.reshard_after_forward = {true, "DeepSpeed stage3_max_reuse_distance 1e9"};
   r.reshard_in_pipeline = {true, "DeepSpeed pipe/engine.py: ZeRO-3 refused"};
+  r.scatter_gather_p2p = {true,
+                          "DeepSpeed pipe/engine.py: is_pipe_partitioned with tensor "
+                          "parallelism"};
   r.async_p2p = {false, "DeepSpeed pipe/p2p.py: blocking send and receive"};
   r.async_p2p_interleaved = {false, "DeepSpeed pipe/engine.py has no interleaved schedule"};
   r.kv_replication = {false, kAssumed};

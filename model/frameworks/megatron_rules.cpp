@@ -19,7 +19,9 @@ FrameworkRules megatron_rules() {
       .reduce_cadence_low = {ReduceCadence::kPerStep,
                              "Megatron-LM core/pipeline_parallel/"
                              "schedules.py: no_sync until the last"},
-      .reduce_cadence_high = {ReduceCadence::kPerMicrobatch, kAssumed},
+      .reduce_cadence_high =
+          {ReduceCadence::kPerMicrobatch,
+           "Megatron-FSDP param_and_grad_buffer.py: stages 2 and 3 reduce in every backward"},
       .reduce_cadence_pipeline = {ReduceCadence::kPerMicrobatch, kAssumed},
       .reduce_bytes = {4, "Megatron-LM --bf16: fp32 main gradients, reduced as they are"},
       .bucket_bytes = {{160'000'000},
@@ -29,7 +31,7 @@ FrameworkRules megatron_rules() {
       .bucket_all_gradients = {false, "Megatron-LM core/distributed/param_and_grad_buffer.py"},
       .overlap_grad_reduce = {true, kAssumed},
       .overlap_param_gather = {true, kAssumed},
-      .gather_layers = {1, kAssumed},
+      .gather_layers = {1, "Megatron-FSDP fsdp_unit_modules: TransformerLayer"},
       .prefetch_units = {1, kAssumed},
       .live_parameters = {0, kAssumed},
       .reshard_after_forward = {true, kAssumed},
@@ -38,9 +40,11 @@ FrameworkRules megatron_rules() {
       .async_p2p = {false,
                     "Megatron-LM core/pipeline_parallel/schedules.py: 1F1B waits for each "
                     "send and receive"},
-      .async_p2p_interleaved = {true, "Megatron-LM: overlapped p2p is on for interleaving"},
+      .async_p2p_interleaved =
+          {true, "Megatron-LM --no-overlap-p2p-communication: overlapped when interleaved"},
       .kv_replication = {true, "Megatron-LM 0.16 replicates query groups below t"},
-      .scatter_gather_p2p = {false, kAssumed},
+      .scatter_gather_p2p =
+          {false, "Megatron-LM core/pipeline_parallel/p2p_communication.py: whole tensors"},
       .selective_groups = {group_bits(RecomputeGroup::kAttentionCore),
                            "Megatron-LM --recompute-modules defaults to core_attn"},
       .selective_mlp_kept = {0, "Megatron-LM --recompute-modules defaults to core_attn"},
@@ -68,12 +72,13 @@ FrameworkRules megatron_deepspeed_rules() {
                            "DeepSpeed stage_1_and_2.py, stage3.py: reduced in backward"};
   r.reduce_bytes = {2, "DeepSpeed: gradients reduce in their own type"};
   r.bucket_bytes = {{1'000'000'000}, "DeepSpeed reduce_bucket_size 5e8 elements of 2 bytes"};
-  r.bucket_copies = {1, "DeepSpeed stage_1_and_2.py: ipg buffer, one without overlap_comm"};
+  r.bucket_copies = {1, "DeepSpeed stage_1_and_2.py: one ipg buffer without overlap_comm"};
   r.overlap_grad_reduce = {false, "DeepSpeed pipe/engine.py: reduces after the last backward"};
   r.overlap_param_gather = {false, "DeepSpeed stage_1_and_2.py: gathers inside step"};
   r.async_p2p_interleaved = {false, "DeepSpeed pipe/engine.py has no interleaved schedule"};
   r.kv_replication = {false, kAssumed};
-  r.scatter_gather_p2p = {false, kAssumed};
+  r.scatter_gather_p2p = {true,
+                          "DeepSpeed pipe/engine.py: is_pipe_partitioned with tensor parallelism"};
   r.selective_groups.source = "Megatron-LM --recompute-activations: attention core";
   r.optimizer_temporary = {4, "DeepSpeed stage_1_and_2.py: step makes an fp32 gradient partition"};
   r.optimizer_group = {0, "DeepSpeed stage_1_and_2.py: whole parameter groups"};
@@ -84,9 +89,11 @@ FrameworkRules megatron_deepspeed_rules() {
 FrameworkRules nemo_rules() {
   FrameworkRules r = megatron_rules();
   r.framework = Framework::kNemo;
-  r.overlap_grad_reduce = {true, "Megatron-Bridge recipes: ddp.overlap_grad_reduce"};
-  r.overlap_param_gather = {true, "Megatron-Bridge recipes: ddp.overlap_param_gather"};
+  r.overlap_grad_reduce = {true, "Megatron-Bridge docs, communication overlap: data parallel"};
+  r.overlap_param_gather = {true, "Megatron-Bridge docs, communication overlap: data parallel"};
   r.tensor_overlap = {0.7, kAssumed};
+  r.async_p2p_interleaved = {true, "Megatron-Bridge training/comm_overlap.py: overlap_p2p_comm"};
+  r.async_p2p = {false, "Megatron-Bridge training/comm_overlap.py: batch_p2p_comm"};
   return r;
 }
 

@@ -17,7 +17,9 @@ FrameworkRules torchtitan_rules() {
       .highest_sharding_stage = {3, "torchtitan docs/fsdp.md"},
       .sharding_stage_3_with_pipeline = {true, "torchtitan README: FSDP2 with pipeline parallel"},
       .reduce_cadence_low = {ReduceCadence::kPerMicrobatch, kAssumed},
-      .reduce_cadence_high = {ReduceCadence::kPerMicrobatch, kAssumed},
+      .reduce_cadence_high =
+          {ReduceCadence::kPerMicrobatch,
+           "torch fully_shard: set_requires_gradient_sync is on unless turned off"},
       .reduce_cadence_pipeline = {ReduceCadence::kPerStep,
                                   "torch distributed/pipelining/stage.py: "
                                   "backward_maybe_with_nosync"},
@@ -48,8 +50,8 @@ FrameworkRules torchtitan_rules() {
       .optimizer_traffic = {28,
                             "Adam: read fp32 gradient, parameter, two moments; write the last "
                             "three"},
-      .optimizer_temporary = {4, kAssumed},
-      .optimizer_group = {0, kAssumed},
+      .optimizer_temporary = {0, "torchtitan components/optimizer.py: implementation fused"},
+      .optimizer_group = {0, "torchtitan components/optimizer.py: implementation fused"},
       .context_bytes = {{1'250'000'000}, kAssumed},
       .buffer_bytes = {{128'000'000}, kAssumed},
       .reserved_factor = {1.075, "Mist (EuroSys'25): the allocator reserves 7 to 8 % more"},
@@ -62,15 +64,16 @@ FrameworkRules fsdp_rules() {
   r.framework = Framework::kFsdp;
   r.fused_attention = {true, "LLM-Foundry scripts/train/benchmarking: attn_impl flash"};
   r.dropout = {false, "LLM-Foundry MPT configurations: no dropout"};
-  r.fused_cross_entropy = {true, "LLM-Foundry loss_fn fused_crossentropy"};
-  r.logits_bytes = {4, kAssumed};
+  r.fused_cross_entropy = {true, "LLM-Foundry MPT loss_fn defaults to fused_crossentropy"};
+  r.logits_bytes = {4, "flash-attn cross entropy: bf16 logits and their bf16 gradient"};
   r.vocabulary_multiple = {1, "LLM-Foundry takes vocab_size as it is (50368 in its files)"};
   r.highest_sharding_stage = {3, "PyTorch FSDP FULL_SHARD"};
   r.sharding_stage_3_with_pipeline = {false, "Composer has no pipeline"};
-  r.reduce_cadence_low = {ReduceCadence::kPerStep, kAssumed};
-  r.reduce_cadence_high = {ReduceCadence::kPerMicrobatch, kAssumed};
+  r.reduce_cadence_low = {ReduceCadence::kPerStep, "Composer DDPSyncStrategy: SINGLE_AUTO_SYNC"};
+  r.reduce_cadence_high = {ReduceCadence::kPerMicrobatch,
+                           "Composer ddp_sync_context: no_sync for DDP only"};
   r.reduce_cadence_pipeline = {ReduceCadence::kPerMicrobatch, "Composer has no pipeline"};
-  r.reduce_bytes = {2, "Composer mixed_precision PURE and DEFAULT differ; see LLM-Foundry files"};
+  r.reduce_bytes = {2, "LLM-Foundry scripts/train/yamls: fsdp_config.mixed_precision PURE"};
   r.gather_layers = {1, "Composer wraps each block"};
   r.prefetch_units = {1, "PyTorch FSDP limit_all_gathers"};
   r.reshard_after_forward = {true, "PyTorch FSDP FULL_SHARD"};
@@ -79,12 +82,34 @@ FrameworkRules fsdp_rules() {
   r.kv_replication = {false, kAssumed};
   r.selective_groups = {group_bits(RecomputeGroup::kAttentionCore), kAssumed};
   r.selective_mlp_kept = {0, kAssumed};
+  r.optimizer_temporary = {4,
+                           "torch.optim.AdamW docs: foreach, the default, needs the size of the "
+                           "parameters more"};
+  r.optimizer_group = {0, "torch.optim.AdamW docs: foreach takes all tensors at once"};
   return r;
 }
 
 FrameworkRules towtank_runtime_rules() {
   FrameworkRules r = torchtitan_rules();
   r.framework = Framework::kTowtankRuntime;
+  // Built on the same PyTorch calls; what the row above says of torchtitan's own code is assumed.
+  r.fused_attention.source = kAssumed;
+  r.dropout.source = kAssumed;
+  r.fused_cross_entropy.source = kAssumed;
+  r.logits_bytes.source = kAssumed;
+  r.vocabulary_multiple.source = kAssumed;
+  r.highest_sharding_stage.source = kAssumed;
+  r.sharding_stage_3_with_pipeline.source = kAssumed;
+  r.reduce_bytes.source = kAssumed;
+  r.gather_layers.source = kAssumed;
+  r.reshard_after_forward.source = kAssumed;
+  r.reshard_in_pipeline.source = kAssumed;
+  r.tensor_overlap.source = kAssumed;
+  r.kv_replication.source = kAssumed;
+  r.distribute_saved.source = kAssumed;
+  r.optimizer_temporary.source = kAssumed;
+  r.optimizer_group.source = kAssumed;
+
   r.selective_groups = {group_bits(RecomputeGroup::kAttentionCore), kAssumed};
   r.selective_mlp_kept = {0, kAssumed};
   return r;
