@@ -68,6 +68,8 @@ void describe_nodes(const Platform& platform, const Allocation& allocation, Netw
       view.device = node.device;
     }
   }
+  view.topology = platform.node_kinds[view.node].topology;
+  view.node_slots = platform.node_kinds[view.node].devices;
   view.devices_per_node = std::min(per_node, allocation.devices);
 }
 

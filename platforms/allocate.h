@@ -21,6 +21,8 @@ struct NetworkView {
   DeviceKindId device;  ///< the slowest kind of the allocation (by peak bf16/fp16, then memory)
   NodeKindId node;      ///< its node kind
   bool mixed = false;   ///< several device kinds
+  IntranodeTopology topology = IntranodeTopology::kSwitch;  ///< of `node`
+  int node_slots = 1;  ///< devices of a whole node of that kind: ends of a mesh's links
   struct Level {
     std::string name;    ///< "intranode", then NetworkLevel names
     std::string fabric;  ///< kind
