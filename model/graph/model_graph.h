@@ -14,15 +14,19 @@
 ///   kSequence    copied                           / t with sequence parallelism, else all of it
 ///   kColumn      / t (output features, heads)     / t
 ///   kRow         / t (inner dimension)            / t
-///   with expert  / (e * tau)                      tokens of its own experts; width / tau
-/// Context parallelism (c) divides the rows of every op and every saved tensor.
+///   with expert  / (e * tau), kReplicate / e      tokens of its own experts; width / tau
+/// Context parallelism (c) divides the rows of every op and every saved tensor. An embedding's
+/// table is split over its rows (kRow), yet every rank writes the whole output. A tied head has no
+/// parameters of its own: the last stage's copy of the table is tied_parameters.
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/id.h"
 #include "core/units.h"
+#include "profiler/collective.h"
 #include "profiler/op_signature.h"
 
 namespace towtank {
@@ -32,8 +36,15 @@ using LayerId = Id<struct LayerTag>;  ///< position in topological order
 
 enum class Split { kReplicate, kSequence, kColumn, kRow };
 
-/// What a recompute option can drop and rerun. kFull (everything but the layer's input) is a
-/// property of the layer, not of a group.
+/// What a recompute option can drop and rerun. Full recomputation (everything but the layer's
+/// input) is a property of the layer, not of a group.
+///
+///   kNorm           norm outputs
+///   kGatedProduct   output of the activation function (gated: of the product), MLP and experts
+///   kMlp            output of the first MLP product; with kGatedProduct the whole MLP
+///   kAttentionCore  scores, softmax, masks; with a fused core its output and log-sum-exp
+///   kMlaUp          Q, K and V rebuilt from the latents
+///   kExperts        outputs of both expert products; the dispatched tokens stay
 enum class RecomputeGroup { kNone, kNorm, kGatedProduct, kMlp, kAttentionCore, kMlaUp, kExperts };
 inline constexpr std::size_t kRecomputeGroupCount = 7;
 
@@ -44,6 +55,7 @@ struct SavedTensor {
   double elements = 0;          ///< per sample
   Element element = Element::kCompute;
   Split split = Split::kColumn;
+  bool key_value = false;       ///< K and V: divided by min(t, kv heads)
   bool expert = false;          ///< counts routed tokens: scales with the expert load factor
   bool layer_input = false;     ///< what full recomputation keeps
   bool logits = false;          ///< reported as logits; alive for one microbatch on the last stage
@@ -58,13 +70,15 @@ struct Op {
   Split split = Split::kReplicate;
   bool expert = false;          ///< weights belong to routed experts
   bool vocabulary = false;      ///< columns (or table rows) are the vocabulary: padded by framework
+  bool dropout_only = false;    ///< runs only where the framework keeps dropout
   RecomputeGroup group = RecomputeGroup::kNone;  ///< rerun when that group is recomputed
 
   // kMatmul, and kConvolution as the product that it is computed by: rows x inner x columns.
-  double rows = 0;              ///< m per sample; routed experts: tokens * top-k
+  double rows = 0;              ///< m per sample over all groups; routed experts: tokens * top-k
   std::int64_t inner = 0;       ///< k
   std::int64_t columns = 0;     ///< n
-  std::int64_t groups = 1;      ///< weight matrices that share the rows (experts, conv groups)
+  std::int64_t groups = 1;      ///< weight matrices; each has rows / groups (experts, conv groups)
+  std::int64_t key_value_columns = 0;  ///< of the columns: K and V, replicated where t > kv heads
 
   // kAttention
   int heads = 0, kv_heads = 0;
@@ -73,7 +87,8 @@ struct Op {
   bool causal = false;
   std::optional<int> window;    ///< causal sliding window; nullopt = full
 
-  // The others: elements moved (reads plus writes) per sample, forward and backward.
+  // The others: elements moved (reads plus writes) per sample, forward and backward. kConvolution:
+  // elements of input plus output, since the unfolded matrix never leaves the chip.
   double moved_elements = 0;
   double moved_elements_backward = 0;
   double flop = 0;              ///< per sample forward; matmul and attention derive theirs
@@ -83,8 +98,6 @@ struct Op {
   std::vector<SavedTensor> saved;
 };
 
-enum class Collective { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kSendRecv, kBroadcast };
-inline constexpr std::size_t kCollectiveCount = 6;
 /// The parallel dimension whose process group runs a collective.
 enum class Axis { kTensor, kContext, kExpert, kExpertTensor, kPipeline, kData };
 inline constexpr std::size_t kAxisCount = 6;
@@ -106,8 +119,11 @@ struct LayerCollective {
     int hidden_backward_count = 0;  ///< repeated all-gathers for weight gradients, hideable
   };
   std::optional<WithSequenceParallel> with_sequence_parallel;
-  double elements = 0;          ///< payload per sample before division by c (and by t where sharded)
-  bool divided_by_tensor = false;
+  /// Payload per sample of the unsharded layer. Divided by c, but on the context axis; on the
+  /// expert axes also by t under sequence parallelism, and scaled with the expert load.
+  double elements = 0;
+  bool divided_by_tensor = false;   ///< divided by t
+  bool divided_by_kv_heads = false; ///< divided by min(t, kv heads)
   bool overlaps_attention = false;  ///< context ring: hidden behind the attention core
 };
 
@@ -134,6 +150,7 @@ struct Layer {
   std::string name;
   LayerKindId kind;
   Pin pin = Pin::kFree;         ///< pinned layers are not counted by a plan's layer ranges
+  bool mtp = false;             ///< predicts further tokens: in memory and time, not in the total
 };
 
 struct Edge {
@@ -160,10 +177,16 @@ struct ModelGraph {
   [[nodiscard]] double active_parameters() const;
   /// Layers a plan's ranges count: those that are not pinned.
   [[nodiscard]] int free_layers() const;
-  /// Elements per sample that cross the cut before each free layer (index 0 unused), each
-  /// producer's tensor once.
+  /// Elements per sample that cross the cut before each free layer (index 0 is the cut after the
+  /// pinned-first layers), each producer's tensor once.
   [[nodiscard]] std::vector<double> cut_elements() const;
 };
+
+/// Keys that one query meets, on average: all without a causal mask or without a fused core (the
+/// whole score matrix is computed), half of them under a mask, fewer under a window.
+[[nodiscard]] double attention_keys_run(const Op&, bool fused);
+/// What an op computes for one unsharded sample.
+[[nodiscard]] Flop forward_flop(const Op&, bool fused);
 
 /// Forward FLOP of one sample. `counted` is the published MFU convention: attention as 4 s q even
 /// where a causal mask halves it; `run` is what a fused causal kernel computes.
