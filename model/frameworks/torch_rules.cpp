@@ -40,7 +40,8 @@ FrameworkRules torchtitan_rules() {
       .kv_replication = {false, "torchtitan: kv heads must be divisible by t"},
       .scatter_gather_p2p = {false, kAssumed},
       .selective_groups = {group_bits(RecomputeGroup::kNorm, RecomputeGroup::kGatedProduct,
-                                      RecomputeGroup::kMlp, RecomputeGroup::kMlaUp),
+                                      RecomputeGroup::kMlp, RecomputeGroup::kMlaUp,
+                                      RecomputeGroup::kExperts),
                            "torchtitan distributed/activation_checkpoint.py, option op: saves "
                            "every second product, attention, reduce-scatter"},
       .selective_mlp_kept = {0.5,
