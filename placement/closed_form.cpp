@@ -17,14 +17,6 @@ using detail::StepModel;
 
 constexpr std::size_t index_of(auto e) { return static_cast<std::size_t>(e); }
 
-/// Measured over predicted step time of an uncalibrated roofline. Published comparisons find such
-/// models 20-36 % off and nearly always too fast, so the interval leans upwards. A calibration
-/// replaces it by its own residuals.
-struct Spread {
-  double low50, high50, low90, high90;
-};
-constexpr Spread kAnalyticSpread{1.0, 1.35, 0.85, 1.7};
-
 /// The busiest rank's time inside the pipeline, by part.
 StepBreakdown busy_breakdown(const Mesh& mesh, const Layout& layout, const StepModel& model,
                              int rank) {
@@ -37,11 +29,13 @@ StepBreakdown busy_breakdown(const Mesh& mesh, const Layout& layout, const StepM
       for (std::size_t o = 0; o < kOpKindCount; ++o) {
         out.compute[o] += m * n * (cost.compute_forward[o] + cost.compute_backward[o]);
       }
+      out.host_gaps += m * n * (cost.host_gap_forward + cost.host_gap_backward);
       for (std::size_t a = 0; a < kAxisCount; ++a) {
         out.exposed[a] += m * n * (cost.exposed_forward[a] + cost.exposed_backward[a]);
       }
     });
     const auto stage = static_cast<int>(g);
+    out.host_gaps += m * mesh.runtime().per_microbatch / layout.stages_per_rank;
     out.recompute += m * model.stage_sums(stage).recompute;
     out.exposed[index_of(Axis::kData)] += m * model.exposed_data_per_microbatch(stage);
   }
@@ -190,8 +184,10 @@ Prediction ClosedFormEvaluator::evaluate(const Plan& plan) const {
   out.step.exposed[index_of(Axis::kData)] += times.data_exposed;
   out.step.optimizer = times.optimizer;
   add_input(*problem_, out);
-  out.interval50 = {kAnalyticSpread.low50 * out.step_time, kAnalyticSpread.high50 * out.step_time};
-  out.interval90 = {kAnalyticSpread.low90 * out.step_time, kAnalyticSpread.high90 * out.step_time};
+  out.step.host_gaps += mesh.runtime().per_step;
+  const RuntimeCosts& spread = mesh.runtime();
+  out.interval50 = {spread.low50 * out.step_time, spread.high50 * out.step_time};
+  out.interval90 = {spread.low90 * out.step_time, spread.high90 * out.step_time};
   out.basis = basis_shares(mesh, layout);
   for (int r = 0; r < layout.pipeline; ++r) {
     out.memory.push_back(detail::rank_memory(*problem_, mesh, layout, r));

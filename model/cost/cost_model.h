@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/units.h"
+#include "model/frameworks/rules.h"
 #include "model/graph/model_graph.h"
 #include "platforms/allocate.h"
 #include "profiler/op_signature.h"
@@ -43,6 +44,19 @@ struct CollectiveCost {
   [[nodiscard]] constexpr Seconds time() const { return launch + latency + transfer; }
 };
 
+/// What a framework adds to the work itself on one kind of device: fitted on whole training steps,
+/// documented or zero until then.
+struct RuntimeCosts {
+  Seconds host_per_kernel;   ///< host time to launch one kernel: a layer of n kernels takes no less
+                             ///< than n of these, however small its kernels are
+  Seconds per_microbatch;    ///< gaps of one stage and microbatch: data, timers, synchronisation
+  Seconds per_step;          ///< the same once a step
+  double interference = 0.1; ///< share by which overlapped communication slows computation
+  double low50 = 1.0, high50 = 1.35;  ///< measured over predicted step time: quartiles
+  double low90 = 0.85, high90 = 1.7;  ///< and 5 % to 95 %
+  Basis basis = Basis::kAnalytic;
+};
+
 class CostModel {
  public:
   CostModel() = default;
@@ -53,6 +67,10 @@ class CostModel {
   [[nodiscard]] virtual OpCost op(const OpSignature&) const = 0;
   /// A group of one rank costs nothing. Monotone in payload.
   [[nodiscard]] virtual CollectiveCost collective(const CollectiveCall&) const = 0;
+  /// The framework's own costs. The default is that of a machine that nobody has measured: no host
+  /// costs, and the spread of uncalibrated rooflines, which published comparisons find 20-36 % off
+  /// and nearly always too fast.
+  [[nodiscard]] virtual RuntimeCosts runtime(Framework) const { return {}; }
   /// For reports: what it is and what it rests on.
   [[nodiscard]] virtual std::string description() const = 0;
 };

@@ -11,10 +11,13 @@ constexpr std::size_t index_of(auto e) { return static_cast<std::size_t>(e); }
 struct Compute {
   Seconds forward, input_grad, weight_grad;
   Seconds attention_forward, attention_backward;
+  int kernels_forward = 0, kernels_backward = 0;
 };
 
-Seconds add_op(LayerCost& out, const OpSignature& signature, const CostModel& costs) {
+Seconds add_op(LayerCost& out, const OpSignature& signature, const CostModel& costs,
+               int& kernels) {
   if (signature.work.value <= 0 && signature.traffic.value <= 0) return {};
+  kernels += signature.kernels;
   const OpCost cost = costs.op(signature);
   out.basis[index_of(cost.basis)] += cost.time;
   return cost.time;
@@ -24,9 +27,9 @@ Compute add_ops(LayerCost& out, const LocalLayer& layer, const CostModel& costs)
   Compute sum;
   for (const LocalOp& op : layer.ops) {
     const std::size_t kind = index_of(op.op->kind);
-    const Seconds forward = add_op(out, op.forward, costs);
-    const Seconds input_grad = add_op(out, op.input_grad, costs);
-    const Seconds weight_grad = add_op(out, op.weight_grad, costs);
+    const Seconds forward = add_op(out, op.forward, costs, sum.kernels_forward);
+    const Seconds input_grad = add_op(out, op.input_grad, costs, sum.kernels_backward);
+    const Seconds weight_grad = add_op(out, op.weight_grad, costs, sum.kernels_backward);
     sum.forward += forward;
     sum.input_grad += input_grad;
     sum.weight_grad += weight_grad;
@@ -98,12 +101,17 @@ Seconds LayerCost::recompute(RecomputeMode mode, unsigned selective_groups) cons
 }
 
 LayerCost layer_cost(const LocalLayer& layer, const CostModel& costs, const AxisGroups& groups,
-                     const FrameworkRules& rules) {
+                     const FrameworkRules& rules, const RuntimeCosts& runtime) {
   LayerCost out;
   const Compute compute = add_ops(out, layer, costs);
   add_collectives(out, layer, compute, costs, groups, rules);
-  out.forward = compute.forward;
-  out.input_grad = compute.input_grad;
+  out.host_gap_forward = std::max(
+      Seconds{0}, compute.kernels_forward * runtime.host_per_kernel - compute.forward);
+  out.host_gap_backward =
+      std::max(Seconds{0}, compute.kernels_backward * runtime.host_per_kernel -
+                               compute.input_grad - compute.weight_grad);
+  out.forward = compute.forward + out.host_gap_forward;
+  out.input_grad = compute.input_grad + out.host_gap_backward;
   out.weight_grad = compute.weight_grad;
   for (std::size_t a = 0; a < kAxisCount; ++a) {
     out.forward += out.exposed_forward[a];

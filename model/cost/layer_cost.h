@@ -3,9 +3,10 @@
 /// What one layer costs one rank for one microbatch: the sum of its ops, and the part of its
 /// collectives that computation does not hide.
 ///
-///   forward     = sum op(forward) + exposed
-///   input_grad  = sum op(input_grad) + exposed backward
+///   forward     = sum op(forward) + host gap + exposed
+///   input_grad  = sum op(input_grad) + host gap + exposed backward
 ///   weight_grad = sum op(weight_grad)
+///   host gap    = max(0, kernels of the pass * host_per_kernel - sum op)   device waits for launches
 ///   exposed     = t_c (1 - tensor_overlap)                              tensor axis
 ///               = max(0, t_c - (c-1)/c attention) where a ring overlaps attention
 ///               = max(0, hidden t_c - weight_grad) for repeated gathers of weight gradients
@@ -35,6 +36,7 @@ struct LayerCost {
   std::array<Seconds, kAxisCount> exposed_forward{}, exposed_backward{};
   std::array<Seconds, kRecomputeGroupCount> rerun{};  ///< forward compute of a recompute group
   std::array<Seconds, kBasisCount> basis{};           ///< time that rests on each basis
+  Seconds host_gap_forward, host_gap_backward;        ///< inside forward and input_grad
   Flop work_forward, work_backward;                   ///< what runs on this rank
 
   [[nodiscard]] Seconds backward() const { return input_grad + weight_grad; }
@@ -43,6 +45,6 @@ struct LayerCost {
 };
 
 [[nodiscard]] LayerCost layer_cost(const LocalLayer&, const CostModel&, const AxisGroups&,
-                                   const FrameworkRules&);
+                                   const FrameworkRules&, const RuntimeCosts&);
 
 }  // namespace towtank

@@ -7,13 +7,9 @@
 namespace towtank::detail {
 namespace {
 
-/// Overlapped communication slows compute by this share of the overlapped time. Assumed until a
-/// calibration of the device says otherwise; published slowdowns lie between 1.1 and 1.3.
-constexpr double kInterference = 0.1;
-
 /// What a communication of time t adds to a computation of time c on another stream.
-Seconds beside(Seconds t, Seconds c) {
-  return std::max(Seconds{0}, t - c) + kInterference * std::min(t, c);
+Seconds beside(Seconds t, Seconds c, double interference) {
+  return std::max(Seconds{0}, t - c) + interference * std::min(t, c);
 }
 
 }  // namespace
@@ -76,6 +72,7 @@ DataAxis::Reduction DataAxis::reduction(const StageSums& s) const {
 DataAxis::Extra DataAxis::per_microbatch(const StageRange& range, const StageSums& s) const {
   Extra extra;
   const FrameworkRules& rules = mesh_->rules();
+  const double interference = mesh_->runtime().interference;
   if (layout_->sharding_stage >= 3 && !kinds_.empty()) {
     const bool each = rules.reduce_cadence_high.value == ReduceCadence::kPerMicrobatch;
     const int microbatches = std::max(1, layout_->microbatches);
@@ -83,10 +80,10 @@ DataAxis::Extra DataAxis::per_microbatch(const StageRange& range, const StageSum
       const LayerCost& cost = mesh_->cost(k);
       const Seconds gather = kinds_[k].gather;
       const Seconds reduce = each ? kinds_[k].reduce : kinds_[k].reduce / microbatches;
-      extra.forward += n * beside(gather, cost.forward);
+      extra.forward += n * beside(gather, cost.forward, interference);
       extra.backward +=
           n * beside((rules.reshard_after_forward.value ? gather : Seconds{}) + reduce,
-                     cost.backward());
+                     cost.backward(), interference);
     });
     return extra;
   }
@@ -97,7 +94,8 @@ DataAxis::Extra DataAxis::per_microbatch(const StageRange& range, const StageSum
     const Seconds backward = s.input_grad + s.weight_grad;
     const Seconds reduce = reduction(s).time;
     const double repeated = 1.0 - 1.0 / layout_->microbatches;
-    extra.backward = repeated * (rules.overlap_grad_reduce.value ? beside(reduce, backward) : reduce);
+    extra.backward = repeated * (rules.overlap_grad_reduce.value ? beside(reduce, backward, interference)
+                                                                    : reduce);
   }
   return extra;
 }

@@ -30,13 +30,14 @@ Mesh::Mesh(const PlanProblem& problem, const ShardDegrees& degrees, Framework fr
     : degrees_(degrees), rules_(&rules_of(framework)) {
   EXPECTS(problem.costs != nullptr);
   const ModelGraph& graph = *problem.graph;
+  runtime_ = problem.costs->runtime(framework);
   const AxisGroups groups = inner_groups(problem.view, degrees);
   local_.reserve(graph.kinds.size());
   cost_.reserve(graph.kinds.size());
   for (const LayerKind& kind : graph.kinds) {
     local_.push_back(shard(kind, degrees, *rules_, problem.workload->precision,
                            problem.workload->expert_load));
-    cost_.push_back(layer_cost(local_.back(), *problem.costs, groups, *rules_));
+    cost_.push_back(layer_cost(local_.back(), *problem.costs, groups, *rules_, runtime_));
   }
   for (auto* prefix : {&forward_, &input_grad_, &weight_grad_, &rerun_full_, &rerun_selective_,
                        &dense_, &expert_}) {

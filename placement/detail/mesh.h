@@ -31,6 +31,7 @@ class Mesh {
 
   [[nodiscard]] const ShardDegrees& degrees() const { return degrees_; }
   [[nodiscard]] const FrameworkRules& rules() const { return *rules_; }
+  [[nodiscard]] const RuntimeCosts& runtime() const { return runtime_; }
   [[nodiscard]] int free_layers() const { return static_cast<int>(forward_.size()) - 1; }
   [[nodiscard]] StageSums sums(const StageRange&) const;
   /// Forward plus backward of everything, without recomputation: the node bound's S.
@@ -66,6 +67,7 @@ class Mesh {
 
   ShardDegrees degrees_;
   const FrameworkRules* rules_;
+  RuntimeCosts runtime_;
   std::vector<LocalLayer> local_;   ///< by kind
   std::vector<LayerCost> cost_;     ///< by kind
   std::vector<double> forward_, input_grad_, weight_grad_, rerun_full_, rerun_selective_;

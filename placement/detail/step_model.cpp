@@ -32,7 +32,9 @@ StepModel::StepModel(const PlanProblem& problem, const Mesh& mesh, const Layout&
     const StageSums& s = sums_.back();
     const DataAxis::Extra extra = data_.per_microbatch(range, s);
     extra_.push_back(extra.forward + extra.backward);
-    stages_.push_back({s.forward + extra.forward, s.input_grad + extra.backward, s.weight_grad});
+    const Seconds gap = mesh.runtime().per_microbatch / (2 * layout.stages_per_rank);
+    stages_.push_back(
+        {s.forward + extra.forward + gap, s.input_grad + extra.backward + gap, s.weight_grad});
   }
   if (layout.pipeline <= 1) return;
   sums_.back().dense_parameters += mesh.tied_parameters();
@@ -122,8 +124,8 @@ StepTimes StepModel::times() const {
     first_gather = std::max(first_gather, data_.first_gather(range));
   }
   out.optimizer = finish - gather;
-  out.total = end + finish + first_gather;
-  out.data_exposed = out.total - out.makespan - out.optimizer;
+  out.total = end + finish + first_gather + mesh_->runtime().per_step;
+  out.data_exposed = out.total - out.makespan - out.optimizer - mesh_->runtime().per_step;
   const auto busiest = std::max_element(run.rank_busy.begin(), run.rank_busy.end());
   out.busiest_rank = static_cast<int>(busiest - run.rank_busy.begin());
   out.busiest = *busiest;
