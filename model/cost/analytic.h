@@ -2,35 +2,38 @@
 #pragma once
 /// The cost model of a machine that nobody has measured: rooflines with documented efficiencies.
 ///
-///     time    = launch + max(compute, memory)
-///     launch  = max(kernels * gap, kernels * host - max(compute, memory))
+///     time    = launch + max(compute, memory)              unfused attention: compute + memory
+///     launch  = max(kernels * gap, kernels * host - body)  body: what stands beside it above
 ///     memory  = (traffic + ramp) / (bandwidth * e_m)
 ///
-///   gap, host   what a launch costs the device, and the host: a device that outruns its host waits
-///   ramp        bytes in flight before the memory is busy: small ops reach less of the bandwidth
-///   e_m         fraction of memory bandwidth that kernels of this kind reach
+///   gap, host   what one launch costs the device, and its host: a device that outruns the host
+///               waits for it
+///   ramp        bytes that are in flight before the memory is busy: small ops reach less
+///   e_m         fraction of the bandwidth that kernels of this kind reach
 ///
-///   op                            compute
-///   product, convolution          work' / (peak * e_max);  work' counts whole tiles and waves:
-///                                   2 T^2 (tiles + idle * P) (k + k_half)
-///   attention, fused              work / (peak * e_flash) * (1 + n_half/n) (1 + k_half/k)
-///   attention, unfused            work / (peak * e_max), then (not beside it) the memory traffic
-///   of
-///                                   scores; memory includes it
-///   others                        work / (vector peak * e_max)
+///   op                     compute
+///   product, convolution   2 T^2 (tiles + idle P) (k + k_half) / (peak * e_max), at least
+///                          work / (peak * e_max)
+///   attention, fused       work / (peak * e_flash) * (1 + n_half / n) (1 + k_half' / k)
+///   attention, unfused     work / (peak * e_max); the traffic of its scores is in op.traffic
+///   others                 work / (vector peak * e_v)
 ///
-///   tiles       batch * ceil(m/T) * ceil(n/T), T = 128: the device works on whole tiles
-///   P           multiprocessors; the last wave of tiles leaves `idle` of them without work
-///   k_half      depth of a product that costs as much as starting and storing a tile
-///   e_max       best shape reached over datasheet peak, by generation
+///   tiles       batch * ceil(m/T) * ceil(n/T), T = 128: a device works on whole tiles
+///   P, idle     multiprocessors; the share of them that the last wave of tiles leaves without work
+///   k_half      depth of a product that takes as long as starting and storing a tile
+///   e_max       best shape reached over datasheet peak, by generation (efficiencies.h); likewise
+///               e_flash, by pass
+///   n_half      keys at which fused attention reaches half its rate; k_half' the same of head
+///   width
 ///
-/// An 8-bit float gains what was measured in training, not its peak. A dtype that the device has no
-/// units for runs on the next wider one. Basis is always kAnalytic. Sources of all constants stand
-/// in analytic.cpp. Monotone in m, n, k, work and traffic; never faster than work / peak or
-/// traffic / bandwidth; a faster device is never slower. Not modelled: alignment of shapes, clocks
-/// that fall under power limits, caches that hold an op's whole operands.
+/// Eight- and four-bit floats gain what was measured in training, not their peak. A dtype that the
+/// device has no units for runs on the next wider ones it has (bf16 on a V100: fp16).
+///
+/// Basis is always kAnalytic. Monotone in m, n, k, work and traffic; never faster than work / peak
+/// or traffic / bandwidth; a device that is faster in any rate is never slower. Sources of the
+/// constants stand in analytic.cpp. Not modelled: alignment of shapes, clocks that fall under power
+/// limits, operands that stay in a cache, hosts that run ahead of the device from op to op.
 #include <array>
-#include <memory>
 #include <string>
 
 #include "model/cost/collective_cost.h"
@@ -41,29 +44,24 @@ namespace towtank {
 
 class AnalyticCostModel final : public CostModel {
  public:
-  /// Copies what it needs. Pre: the device has a vector peak and memory bandwidth above zero.
+  /// Copies what it needs. Pre: the device's vector peak and memory bandwidth are above zero.
   AnalyticCostModel(const DeviceKind& device, NetworkView view);
   [[nodiscard]] OpCost op(const OpSignature&) const override;
   [[nodiscard]] CollectiveCost collective(const CollectiveCall&) const override;
   [[nodiscard]] std::string description() const override;
 
  private:
-  /// Body of an op: before launches.
-  struct Body {
-    double compute, memory;
-  };
-  [[nodiscard]] Body product(const OpSignature&) const;
-  [[nodiscard]] Body attention(const OpSignature&) const;
-  [[nodiscard]] Body streaming(const OpSignature&) const;
-  [[nodiscard]] double memory_time(OpKind kind, double traffic) const;
+  [[nodiscard]] double product(const OpSignature&) const;
+  [[nodiscard]] double fused_attention(const OpSignature&) const;
 
-  std::array<double, kDTypeCount> product_seconds_{};  ///< a FLOP of a product at its best shape
-  std::array<double, kDTypeCount> flash_forward_seconds_{};  ///< of fused attention at its best
-  std::array<double, kDTypeCount> flash_backward_seconds_{};
-  std::array<double, kOpKindCount> byte_seconds_{};  ///< a byte of traffic
-  double vector_seconds_ = 0;                        ///< a FLOP outside the matrix units
-  double ramp_bytes_ = 0;
-  double idle_tiles_ = 0;
+  // All in seconds: an op is a few products and sums.
+  std::array<double, kDTypeCount> product_flop_{};        ///< a FLOP of a product's best shape
+  std::array<double, kDTypeCount> flash_forward_flop_{};  ///< of fused attention
+  std::array<double, kDTypeCount> flash_backward_flop_{};
+  std::array<double, kOpKindCount> byte_{};  ///< a byte of traffic
+  double vector_flop_ = 0.0;
+  double ramp_bytes_ = 0.0;
+  double idle_tiles_ = 0.0;
   std::string device_name_;
   NetworkView view_;
   CollectiveParameters collectives_;

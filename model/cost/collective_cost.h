@@ -22,7 +22,9 @@
 /// inside nodes and the others between them; likewise for leaves and all levels above. A level's
 /// Level::bandwidth is per device, so the r ranks of the group below one uplink of it drive r times
 /// that together: with one rank a node a group has its own rail only, with half of a node's devices
-/// half of its rails. Devices that are not in the group are busy with its siblings.
+/// half of its rails. Devices that are not in the group are busy with its siblings. In a node whose
+/// devices are joined point to point (mesh) a device reaches p of the others through p/(slots-1) of
+/// its links, taken as equal.
 ///
 /// An all-reduce takes the fastest of what the library offers:
 ///   ring          beta = min over levels of r_l * bandwidth_l

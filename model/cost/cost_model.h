@@ -24,7 +24,7 @@ inline constexpr std::array<std::string_view, kBasisCount> kBasisNames{"measured
                                                                        "extrapolated", "analytic"};
 
 struct OpCost {
-  Seconds time;       ///< launch + max(compute, memory)
+  Seconds time;       ///< launch + max(compute, memory); their sum where kernels follow in turn
   Seconds compute;    ///< work / achieved rate
   Seconds memory;     ///< traffic / achieved bandwidth
   Seconds launch;

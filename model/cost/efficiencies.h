@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What devices of one generation reach of their datasheet rates: documented values for machines
-/// that nobody has calibrated. All are fractions in (0, 1] of dense peak or of memory bandwidth.
+/// that nobody has calibrated. Sources stand in efficiencies.cpp.
 #include <string_view>
 
 namespace towtank {
 
+/// All in (0, 1].
 struct Efficiencies {
   std::string_view generation;  ///< DeviceKind::generation
-  double product;               ///< matrix product of the best shape
-  double flash_forward;         ///< fused attention: long sequences, wide heads
-  double flash_backward;
-  double memory;  ///< streaming kernels on large tensors
+  double product;               ///< of dense peak: matrix product of the best shape
+  double flash_forward;         ///< of dense peak: fused attention, long sequences, heads 128 wide
+  double flash_backward;        ///< the same
+  double memory;                ///< of memory bandwidth: element-wise kernels on large tensors
 };
 
 /// The generation's own row, or a conservative one (named "unknown") for others.
