@@ -85,7 +85,8 @@ struct TimedAction {
 ///
 ///     none, GPipe, 1F1B   (m + p-1) (F + B)
 ///     interleaved         (m + (p-1)/v) (F + B)
-///     ZB-H1               m (F + B) + (p-1) (F + I - W), exact for W <= I, else a lower bound
+///     ZB-H1               (m + p-1) (F + I) + max(1, m - p + 1) W, exact for W <= I, else a bound
+///                         (from m = p on it is m (F + B) + (p-1) (F + I - W))
 [[nodiscard]] Seconds equal_stage_makespan(ScheduleKind, const PipelineShape&,
                                            const StageTime& rank);
 

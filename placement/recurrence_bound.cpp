@@ -122,7 +122,8 @@ Seconds equal_stage_makespan(ScheduleKind kind, const PipelineShape& shape, cons
     case ScheduleKind::kInterleaved:
       return (m + (p - 1) / shape.stages_per_rank) * rank_time;
     case ScheduleKind::kZbH1:
-      return m * rank_time + (p - 1) * (rank.forward + rank.input_grad - rank.weight_grad);
+      return (m + p - 1) * (rank.forward + rank.input_grad) +
+             std::max(1.0, m - p + 1) * rank.weight_grad;
   }
   contract_violated("EXPECTS", "a known schedule kind", __FILE__, __LINE__);
 }
