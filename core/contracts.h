@@ -18,8 +18,10 @@ class ContractViolation : public std::logic_error {
 }  // namespace towtank
 
 /// Precondition: what the caller promised.
-#define EXPECTS(cond) \
-  ((cond) ? static_cast<void>(0) : ::towtank::contract_violated("EXPECTS", #cond, __FILE__, __LINE__))
+#define EXPECTS(cond)            \
+  ((cond) ? static_cast<void>(0) \
+          : ::towtank::contract_violated("EXPECTS", #cond, __FILE__, __LINE__))
 /// Postcondition: what the callee promises.
-#define ENSURES(cond) \
-  ((cond) ? static_cast<void>(0) : ::towtank::contract_violated("ENSURES", #cond, __FILE__, __LINE__))
+#define ENSURES(cond)            \
+  ((cond) ? static_cast<void>(0) \
+          : ::towtank::contract_violated("ENSURES", #cond, __FILE__, __LINE__))

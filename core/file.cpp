@@ -179,7 +179,8 @@ void write_file(const std::string& path, std::string_view content) {
   // Never rename over a device such as /dev/null or a pipe: write into it.
   const bool in_place = exists && !S_ISREG(info.st_mode);
   // A rename would replace a file that its owner made read-only.
-  if (exists && ::access(path.c_str(), W_OK) != 0) throw write_fault(path, errno);
+  if (exists && ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0)
+    throw write_fault(path, errno);
   const std::string target = in_place ? path : link_target(path);
   std::string temporary;
   Descriptor file(in_place ? ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY)

@@ -564,22 +564,23 @@ bool JsonReader::as_bool() const {
   return needs(is_boolean(), "true or false") && value_->get<bool>();
 }
 
-double JsonReader::in_range(double value, const JsonRange& range, double harmless) const {
-  if (value >= range.low && value <= range.high) return value;
+bool JsonReader::within(double value, const JsonRange& range) const {
+  if (value >= range.low && value <= range.high) return true;
   fault(dump() + (value < range.low ? " is too small" : " is too large"), range_text(range));
-  return harmless;
+  return false;
 }
 
 std::int64_t JsonReader::as_integer(JsonRange range) const {
+  EXPECTS(range.low <= range.high);
+  // The nearest to 0 that is allowed: callers may divide by it before finish() throws.
   const auto harmless = static_cast<std::int64_t>(
       std::clamp(0.0, std::max(range.low, -0x1p62), std::min(range.high, 0x1p62)));
   if (!needs(is_number(), "an integer")) return harmless;
-  if (value_->is_number_integer() && !value_->is_number_unsigned()) {
-    const auto value = value_->get<std::int64_t>();
-    const auto real = static_cast<double>(value);
-    return in_range(real, range, 0.0) == real ? value : harmless;
-  }
   const auto real = value_->get<double>();
+  if (value_->is_number_integer() && !value_->is_number_unsigned()) {
+    return within(real, range) ? value_->get<std::int64_t>() : harmless;
+  }
+  // 4.0 and 1e9 are integers too: JSON has one kind of number.
   if (real != std::floor(real)) {
     fault(dump() + " is not a whole number", "must be an integer");
     return harmless;
@@ -588,13 +589,15 @@ std::int64_t JsonReader::as_integer(JsonRange range) const {
     fault(dump() + " is out of range", "integers have 64 bits");
     return harmless;
   }
-  return in_range(real, range, 0.5) == real ? static_cast<std::int64_t>(real) : harmless;
+  return within(real, range) ? static_cast<std::int64_t>(real) : harmless;
 }
 
 double JsonReader::as_number(JsonRange range) const {
+  EXPECTS(range.low <= range.high);
   const double harmless = std::clamp(0.0, range.low, range.high);
   if (!needs(is_number(), "a number")) return harmless;
-  return in_range(value_->get<double>(), range, harmless);
+  const auto value = value_->get<double>();
+  return within(value, range) ? value : harmless;
 }
 
 std::vector<JsonReader> JsonReader::elements() const {

@@ -5,7 +5,8 @@
 ///
 /// A JsonReader is a cursor at one value. Getters of the wrong type, a missing key and an out of
 /// range number add a fault and return a harmless value, so that one pass reports every fault; call
-/// JsonFile::finish() at the end. Structural errors (not JSON, too deep, a key twice) throw at once.
+/// JsonFile::finish() at the end. Structural errors (not JSON, too deep, a key twice) throw at
+/// once.
 ///
 ///   JsonFile file = JsonFile::load("platform.json");      // or parse(text, name)
 ///   JsonReader root = file.root();
@@ -47,9 +48,9 @@ class JsonReader {
   [[nodiscard]] bool is_string() const;
   [[nodiscard]] bool is_number() const;
   [[nodiscard]] bool is_boolean() const;
-  [[nodiscard]] std::size_t size() const;           ///< elements of an array, keys of an object
+  [[nodiscard]] std::size_t size() const;               ///< elements of an array, keys of an object
   [[nodiscard]] std::vector<std::string> keys() const;  ///< in file order
-  [[nodiscard]] std::string where() const;          ///< "file: /pointer"
+  [[nodiscard]] std::string where() const;              ///< "file: /pointer"
 
   /// True if the key is there and not null. Counts as asked for.
   [[nodiscard]] bool has(std::string_view key) const;
@@ -85,7 +86,8 @@ class JsonReader {
   [[nodiscard]] double number_or(std::string_view key, double fallback, JsonRange range = {}) const;
 
   /// One of the names, else a fault that lists them with the nearest; returns the index (0 then).
-  [[nodiscard]] std::size_t one_of(std::string_view key, std::span<const std::string_view> names) const;
+  [[nodiscard]] std::size_t one_of(std::string_view key,
+                                   std::span<const std::string_view> names) const;
 
   /// "format" and "version": a newer version, another format or none is a fault.
   void expect_format(std::string_view format, int version) const;
@@ -108,7 +110,7 @@ class JsonReader {
   JsonReader(std::shared_ptr<Shared> shared, const Json* value, std::string pointer);
   /// False, and a fault unless one is told already, if the value is not what it must be.
   bool needs(bool is_it, const char* what) const;
-  double in_range(double value, const JsonRange& range, double harmless) const;
+  bool within(double value, const JsonRange& range) const;
   template <class Q, class Parse>
   Q quantity(Parse parse, const char* example) const;
   std::shared_ptr<Shared> shared_;
@@ -122,8 +124,8 @@ class JsonFile {
   [[nodiscard]] static JsonFile parse(std::string text, std::string name);
   [[nodiscard]] JsonReader root() const;
   [[nodiscard]] const std::string& name() const;
-  [[nodiscard]] std::string hash() const;  ///< content_hash of the text
-  [[nodiscard]] const std::vector<Fault>& faults() const;
+  [[nodiscard]] std::string hash() const;                  ///< content_hash of the text
+  [[nodiscard]] const std::vector<Fault>& faults() const;  ///< so far
   /// Throws InputError with every fault collected, if any.
   void finish() const;
 

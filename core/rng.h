@@ -21,9 +21,10 @@ class Rng {
   constexpr double uniform(double low, double high) { return low + (high - low) * uniform(); }
   /// Uniform in [low, high]. Pre: low <= high.
   constexpr std::int64_t integer(std::int64_t low, std::int64_t high) {
-    const auto range = static_cast<std::uint64_t>(high - low) + 1U;
-    return range == 0 ? static_cast<std::int64_t>(next())
-                      : low + static_cast<std::int64_t>(next() % range);
+    // Unsigned, where a difference and a sum may wrap.
+    const auto first = static_cast<std::uint64_t>(low);
+    const std::uint64_t range = static_cast<std::uint64_t>(high) - first + 1U;
+    return static_cast<std::int64_t>(range == 0 ? next() : first + next() % range);
   }
 
  private:

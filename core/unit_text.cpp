@@ -232,7 +232,7 @@ std::optional<UnitFault> ambiguous(std::string_view text, const Split& parts,
                                    const Grammar& grammar) {
   const std::string_view unit = parts.unit;
   const std::size_t b = unit.find('b');
-  if (b == std::string_view::npos || b > 2) return std::nullopt;
+  if (b == std::string_view::npos || b > 1) return std::nullopt;
   const std::string_view rest = unit.substr(b + 1);
   if (!rest.empty() && rest != "/s") return std::nullopt;
   const auto known = std::find_if(grammar.units.begin(), grammar.units.end(), [&](const Unit& u) {
@@ -261,7 +261,9 @@ UnitFault unknown_unit(std::string_view text, const Split& parts, const Grammar&
   }
   std::vector<std::string> names;
   for (const Unit& unit : grammar.units) {
-    if (static_cast<unsigned char>(unit.name[0]) < 0x80U) names.emplace_back(unit.name);
+    const bool second_name = unit.name.ends_with("bps") || unit.name.ends_with("FLOPS") ||
+                             static_cast<unsigned char>(unit.name[0]) >= 0x80U;
+    if (!second_name) names.emplace_back(unit.name);
   }
   if (right.empty() && parts.unit.size() >= 3) right = nearest(parts.unit, names).value_or("");
   UnitFault fault{in_quotes(text) + " has the unknown unit " + in_quotes(parts.unit),
@@ -475,7 +477,6 @@ std::string to_text(Bytes bytes) {
                               Unit{"GiB", kGi}, Unit{"TiB", kTi}, Unit{"PiB", kPi},
                               Unit{"EiB", kEi}};
   const auto value = static_cast<double>(bytes.value);
-  // Up to 1023 a number of bytes is exact; beyond, rounding to three digits must not reach a unit.
   if (std::abs(value) < kKi) return std::to_string(bytes.value) + " B";
   const Unit* best = &kUnits[0];
   for (const Unit& unit : kUnits) {

@@ -4,7 +4,8 @@
 ///
 /// Read: a number, optional space, a unit. Decimal prefixes k M G T P are powers of 1000, binary
 /// Ki Mi Gi Ti powers of 1024. Rates of bytes: B/s with a prefix, or bit/s ("400 Gbit/s" = 50e9
-/// bytes/s). "Gb/s" is refused: it has been read both ways. A bare number has no unit and is refused.
+/// bytes/s). "Gb/s" is refused: it has been read both ways. A bare number has no unit and is
+/// refused.
 ///
 ///   Seconds          s ms us ns min h d       BytesPerSecond   B/s, bit/s, bps with prefix
 ///   Bytes            B with prefix            FlopPerSecond    FLOP/s, FLOPS with prefix
@@ -43,7 +44,7 @@ using Parsed = std::variant<Q, UnitFault>;
 [[nodiscard]] std::string to_text(FlopPerSecond);   ///< "989 TFLOP/s"
 [[nodiscard]] std::string to_text(Flop);            ///< "3.15e23 FLOP" or "12.3 TFLOP"
 [[nodiscard]] std::string to_text(Watts);
-[[nodiscard]] std::string to_text(Usd);             ///< "$1,234"
+[[nodiscard]] std::string to_text(Usd);  ///< "$1,234"
 /// Digits in groups of three: 1,234,567.
 [[nodiscard]] std::string with_thousands(std::int64_t);
 /// Three significant digits, no exponent within [1e-4, 1e7).
