@@ -89,7 +89,8 @@ class JsonReader {
   [[nodiscard]] std::size_t one_of(std::string_view key,
                                    std::span<const std::string_view> names) const;
 
-  /// "format" and "version": a newer version, another format or none is a fault.
+  /// "format" and "version": a newer version, another format or none is a fault. At the root a
+  /// newer or another one is the only fault told: the rest would be noise.
   void expect_format(std::string_view format, int version) const;
   /// Every key of this object that no getter asked for is a fault with the nearest known key.
   /// `also_known` are keys that are understood and deliberately not used.

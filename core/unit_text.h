@@ -2,16 +2,20 @@
 #pragma once
 /// Quantities as people write them ("450 GB/s", "80 GiB", "5 us"), in and out.
 ///
-/// Read: a number, optional space, a unit. Decimal prefixes k M G T P are powers of 1000, binary
-/// Ki Mi Gi Ti powers of 1024. Rates of bytes: B/s with a prefix, or bit/s ("400 Gbit/s" = 50e9
-/// bytes/s). "Gb/s" is refused: it has been read both ways. A bare number has no unit and is
-/// refused.
+/// Read: a number, optional space, a unit. Decimal prefixes k M G T P E are powers of 1000, binary
+/// Ki Mi Gi Ti (Pi Ei for bytes) powers of 1024. Rates of bytes: B/s with a prefix, or bit/s ("400
+/// Gbit/s" = 50e9 bytes/s). "Gb/s" is refused: it has been read both ways. A bare number has no
+/// unit and is refused.
 ///
 ///   Seconds          s ms us ns min h d       BytesPerSecond   B/s, bit/s, bps with prefix
 ///   Bytes            B with prefix            FlopPerSecond    FLOP/s, FLOPS with prefix
-///   Watts            W kW MW                  Usd              "$1.50", "1.50 USD"
+///   Watts            W kW MW GW               Usd              "$1,234.50", "1.50 USD"
 ///
-/// Write: three significant digits and the unit that makes the number lie in [1, 1000).
+/// Negative amounts are refused; a rate of zero too. Bytes are exact for whole numbers and rounded
+/// to the nearest byte for fractions.
+///
+/// Write: three significant digits and the unit that makes the number lie in [1, 1000) (1024 for
+/// bytes). What is written reads back within those digits.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,7 +42,8 @@ using Parsed = std::variant<Q, UnitFault>;
 [[nodiscard]] Parsed<Watts> parse_watts(std::string_view text);
 [[nodiscard]] Parsed<Usd> parse_usd(std::string_view text);
 
-[[nodiscard]] std::string to_text(Seconds);         ///< "1.23 ms", "4.56 s", "3.2 h" (from 2 h on)
+[[nodiscard]] std::string to_text(
+    Seconds);  ///< "1.23 ms", "3.2 h" (from 2 h on), "34 d" (from 100 h)
 [[nodiscard]] std::string to_text(Bytes);           ///< binary: "79.6 GiB"
 [[nodiscard]] std::string to_text(BytesPerSecond);  ///< "450 GB/s"
 [[nodiscard]] std::string to_text(FlopPerSecond);   ///< "989 TFLOP/s"
