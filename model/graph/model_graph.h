@@ -7,7 +7,8 @@
 /// A layer is what a pipeline may cut between and recomputation may repeat: a transformer block, a
 /// ResNet block. It holds ops in order and the collectives that its sharding implies. Branching
 /// models are directed acyclic graphs of layers, put into one deterministic topological order; a
-/// pipeline stage is an interval of it, and what crosses a cut is every tensor that is still needed.
+/// pipeline stage is an interval of it, and what crosses a cut is every tensor that is still
+/// needed.
 ///
 ///   split        parameters of the op             work of the op
 ///   kReplicate   copied on every tensor rank      all of it on every tensor rank
@@ -52,32 +53,32 @@ inline constexpr std::size_t kRecomputeGroupCount = 7;
 struct SavedTensor {
   enum class Element { kCompute, kFloat, kByte };  ///< compute dtype, fp32, one-byte mask
   enum class When { kAlways, kFused, kUnfused, kDropout, kUnfusedDropout };  ///< see FrameworkRules
-  double elements = 0;          ///< per sample
+  double elements = 0;                                                       ///< per sample
   Element element = Element::kCompute;
   Split split = Split::kColumn;
-  bool key_value = false;       ///< K and V: divided by min(t, kv heads)
-  bool expert = false;          ///< counts routed tokens: scales with the expert load factor
-  bool layer_input = false;     ///< what full recomputation keeps
-  bool logits = false;          ///< reported as logits; alive for one microbatch on the last stage
+  bool key_value = false;    ///< K and V: divided by min(t, kv heads)
+  bool expert = false;       ///< counts routed tokens: scales with the expert load factor
+  bool layer_input = false;  ///< what full recomputation keeps
+  bool logits = false;       ///< reported as logits; alive for one microbatch on the last stage
   When when = When::kAlways;
   RecomputeGroup group = RecomputeGroup::kNone;
 };
 
 /// One operator for one sample.
 struct Op {
-  std::string name;             ///< "qkv", "attention", "fc1"; unique in its layer kind
+  std::string name;  ///< "qkv", "attention", "fc1"; unique in its layer kind
   OpKind kind = OpKind::kMatmul;
   Split split = Split::kReplicate;
-  bool expert = false;          ///< weights belong to routed experts
-  bool vocabulary = false;      ///< columns (or table rows) are the vocabulary: padded by framework
-  bool dropout_only = false;    ///< runs only where the framework keeps dropout
+  bool expert = false;        ///< weights belong to routed experts
+  bool vocabulary = false;    ///< columns (or table rows) are the vocabulary: padded by framework
+  bool dropout_only = false;  ///< runs only where the framework keeps dropout
   RecomputeGroup group = RecomputeGroup::kNone;  ///< rerun when that group is recomputed
 
   // kMatmul, and kConvolution as the product that it is computed by: rows x inner x columns.
-  double rows = 0;              ///< m per sample over all groups; routed experts: tokens * top-k
-  std::int64_t inner = 0;       ///< k
-  std::int64_t columns = 0;     ///< n
-  std::int64_t groups = 1;      ///< weight matrices; each has rows / groups (experts, conv groups)
+  double rows = 0;           ///< m per sample over all groups; routed experts: tokens * top-k
+  std::int64_t inner = 0;    ///< k
+  std::int64_t columns = 0;  ///< n
+  std::int64_t groups = 1;   ///< weight matrices; each has rows / groups (experts, conv groups)
   std::int64_t key_value_columns = 0;  ///< of the columns: K and V, replicated where t > kv heads
 
   // kAttention
@@ -85,16 +86,16 @@ struct Op {
   int query_length = 0, key_length = 0;
   int head_width = 0, value_width = 0;
   bool causal = false;
-  std::optional<int> window;    ///< causal sliding window; nullopt = full
+  std::optional<int> window;  ///< causal sliding window; nullopt = full
 
   // The others: elements moved (reads plus writes) per sample, forward and backward. kConvolution:
   // elements of input plus output, since the unfolded matrix never leaves the chip.
   double moved_elements = 0;
   double moved_elements_backward = 0;
-  double flop = 0;              ///< per sample forward; matmul and attention derive theirs
+  double flop = 0;  ///< per sample forward; matmul and attention derive theirs
 
-  double parameters = 0;            ///< divided as `split` and `expert` say
-  double replicated_parameters = 0; ///< e.g. biases of row-split products; never divided by t
+  double parameters = 0;             ///< divided as `split` and `expert` say
+  double replicated_parameters = 0;  ///< e.g. biases of row-split products; never divided by t
   std::vector<SavedTensor> saved;
 };
 
@@ -106,7 +107,7 @@ inline constexpr std::size_t kAxisCount = 6;
 /// of an all-reduce, the gathered buffer of an all-gather or reduce-scatter, a rank's buffer of an
 /// all-to-all.
 struct LayerCollective {
-  std::string name;             ///< "attention output"
+  std::string name;  ///< "attention output"
   Axis axis = Axis::kTensor;
   Collective forward = Collective::kAllReduce;
   Collective backward = Collective::kAllReduce;
@@ -122,22 +123,23 @@ struct LayerCollective {
   /// Payload per sample of the unsharded layer. Divided by c, but on the context axis; on the
   /// expert axes also by t under sequence parallelism, and scaled with the expert load.
   double elements = 0;
-  bool divided_by_tensor = false;   ///< divided by t
-  bool divided_by_kv_heads = false; ///< divided by min(t, kv heads)
-  bool overlaps_attention = false;  ///< context ring: hidden behind the attention core
+  bool divided_by_tensor = false;    ///< divided by t
+  bool divided_by_kv_heads = false;  ///< divided by min(t, kv heads)
+  bool overlaps_attention = false;   ///< context ring: hidden behind the attention core
 };
 
 /// Why a degree is or is not possible for a layer kind.
 struct ShardLimits {
-  bool tensor = true;           ///< false: no sharding over t is known, so t = 1
-  bool context = true;          ///< false: c = 1
-  std::vector<std::pair<std::string, std::int64_t>> tensor_divides;  ///< t must divide: {"heads", 64}
-  std::int64_t kv_heads = 0;    ///< 0: none; else kv_heads % t = 0 or t % kv_heads = 0
-  std::int64_t experts = 0;     ///< 0: dense; else e must divide it
+  bool tensor = true;   ///< false: no sharding over t is known, so t = 1
+  bool context = true;  ///< false: c = 1
+  std::vector<std::pair<std::string, std::int64_t>>
+      tensor_divides;         ///< t must divide: {"heads", 64}
+  std::int64_t kv_heads = 0;  ///< 0: none; else kv_heads % t = 0 or t % kv_heads = 0
+  std::int64_t experts = 0;   ///< 0: dense; else e must divide it
 };
 
 struct LayerKind {
-  std::string name;             ///< "decoder", "moe", "embedding", "head"
+  std::string name;  ///< "decoder", "moe", "embedding", "head"
   std::vector<Op> ops;
   std::vector<LayerCollective> collectives;
   ShardLimits limits;
@@ -149,26 +151,27 @@ enum class Pin { kFree, kFirst, kLast };
 struct Layer {
   std::string name;
   LayerKindId kind;
-  Pin pin = Pin::kFree;         ///< pinned layers are not counted by a plan's layer ranges
-  bool mtp = false;             ///< predicts further tokens: in memory and time, not in the total
+  Pin pin = Pin::kFree;       ///< pinned layers are not counted by a plan's layer ranges
+  bool beyond_total = false;  ///< in memory and time, not in the total: multi-token prediction
 };
 
 struct Edge {
   LayerId from, to;
-  double elements = 0;          ///< per sample, compute dtype
+  double elements = 0;  ///< per sample, compute dtype
 };
 
 struct ModelGraph {
   std::string name;
-  std::string family;           ///< model_type, or "graph"
-  int sample_tokens = 0;        ///< 0 when a sample is not a sequence
+  std::string family;     ///< model_type, or "graph"
+  int sample_tokens = 0;  ///< 0 when a sample is not a sequence
   std::vector<std::int64_t> sample_shape;
   IdVector<LayerKindId, LayerKind> kinds;
-  IdVector<LayerId, Layer> layers;  ///< topological order; pinned-first ones first, pinned-last last
+  IdVector<LayerId, Layer>
+      layers;  ///< topological order; pinned-first ones first, pinned-last last
   std::vector<Edge> edges;
-  bool tied_embedding = false;  ///< first and last stage hold the same table
-  double tied_parameters = 0;   ///< its size
-  double mtp_parameters = 0;    ///< multi-token prediction layers: in memory and time, not in the total
+  bool tied_embedding = false;           ///< first and last stage hold the same table
+  double tied_parameters = 0;            ///< its size
+  double mtp_parameters = 0;             ///< of layers beyond the total: in memory and time only
   std::vector<std::string> assumptions;  ///< what the importer took as the family's default
 
   /// Exact total, each tied tensor once, without multi-token-prediction layers.

@@ -31,7 +31,7 @@ struct ShardDegrees {
 
 /// An op's three passes; a pass that does not exist has zero work and zero traffic.
 struct LocalOp {
-  const Op* op = nullptr;             ///< into the LayerKind it came from
+  const Op* op = nullptr;  ///< into the LayerKind it came from
   OpSignature forward;
   OpSignature input_grad;
   OpSignature weight_grad;
@@ -51,16 +51,16 @@ struct SavedBytes {
   Bytes layer_input;                                   ///< kept even by full recomputation
   std::array<Bytes, kRecomputeGroupCount> by_group{};  ///< without layer_input and logits
   Bytes logits;
-  [[nodiscard]] Bytes without_recompute() const;       ///< layer_input + all groups
+  [[nodiscard]] Bytes without_recompute() const;  ///< layer_input + all groups
 };
 
 struct LocalLayer {
   std::vector<LocalOp> ops;
   std::vector<LocalCollective> collectives;
-  double dense_parameters = 0;   ///< on this rank, sharded over D * c data ranks by a sharding stage
+  double dense_parameters = 0;  ///< on this rank, sharded over D * c data ranks by a sharding stage
   double expert_parameters = 0;  ///< on this rank, sharded over the expert-data ranks
   SavedBytes saved;
-  Bytes transient;               ///< largest temporary of one op (expert dispatch buffers, ...)
+  Bytes transient;  ///< largest temporary of one op (expert dispatch buffers, ...)
 };
 
 /// Pre: the degrees are valid for the kind (check_shard is empty).
