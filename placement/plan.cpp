@@ -2,17 +2,9 @@
 #include "placement/plan.h"
 
 #include "core/contracts.h"
+#include "placement/split.h"
 
 namespace towtank {
-namespace {
-
-bool same_bytes(const std::optional<StateBytes>& a, const std::optional<StateBytes>& b) {
-  if (a.has_value() != b.has_value()) return false;
-  return !a || (a->parameter == b->parameter && a->gradient == b->gradient &&
-                a->optimizer == b->optimizer && a->extra == b->extra);
-}
-
-}  // namespace
 
 bool operator==(const Plan& a, const Plan& b) {
   return a.tensor == b.tensor && a.pipeline == b.pipeline && a.data == b.data &&
@@ -20,7 +12,7 @@ bool operator==(const Plan& a, const Plan& b) {
          a.stages_per_rank == b.stages_per_rank && a.microbatch == b.microbatch &&
          a.schedule == b.schedule && a.sequence_parallel == b.sequence_parallel &&
          a.sharding_stage == b.sharding_stage && a.recompute == b.recompute &&
-         a.framework == b.framework && same_bytes(a.state_override, b.state_override) &&
+         a.framework == b.framework && a.state_override == b.state_override &&
          a.compile == b.compile && a.stages == b.stages && a.rank_map == b.rank_map;
 }
 
@@ -58,6 +50,50 @@ GroupStride group_of(const Plan& plan, Axis axis) {
 GroupStride gradient_group(const Plan& plan, bool expert) {
   if (expert) return {plan.expert_data(), plan.expert_tensor * plan.expert};
   return {plan.data_shards(), plan.tensor};
+}
+
+RecomputeMode default_recompute(Framework framework) {
+  switch (framework) {
+    case Framework::kMegatron:           // Megatron-LM --recompute-granularity: none
+    case Framework::kMegatronDeepSpeed:  // the same; --checkpoint-activations is off
+    case Framework::kNemo:               // NeMo activations_checkpoint_granularity: null
+    case Framework::kFsdp:               // LLM-Foundry activation_checkpointing: false
+    case Framework::kDeepSpeed:          // calls in model code; none unless written
+    case Framework::kTowtankRuntime:
+      return RecomputeMode::kNone;
+    case Framework::kTorchtitan:  // torchtitan activation_checkpoint.mode: "selective"
+      return RecomputeMode::kSelective;
+  }
+  contract_violated("EXPECTS", "a known framework", __FILE__, __LINE__);
+}
+
+std::optional<RecomputeMode> uniform_recompute(std::span<const PlanStage> stages) {
+  int layers = 0;
+  int full = 0;
+  int selective = 0;
+  for (const PlanStage& stage : stages) {
+    layers += stage.last - stage.first;
+    full += stage.recompute_full;
+    selective += stage.recompute_selective;
+  }
+  if (full == 0 && selective == 0) return RecomputeMode::kNone;
+  if (full == layers) return RecomputeMode::kFull;
+  if (selective == layers) return RecomputeMode::kSelective;
+  return std::nullopt;
+}
+
+void expand_stages(Plan& plan, int free_layers) {
+  if (!plan.stages.empty()) return;
+  const std::vector<int> bounds = even_split(free_layers, plan.pipeline * plan.stages_per_rank);
+  for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
+    PlanStage stage;
+    stage.first = bounds[s];
+    stage.last = bounds[s + 1];
+    const int layers = stage.last - stage.first;
+    if (plan.recompute == RecomputeMode::kFull) stage.recompute_full = layers;
+    if (plan.recompute == RecomputeMode::kSelective) stage.recompute_selective = layers;
+    plan.stages.push_back(std::move(stage));
+  }
 }
 
 std::string short_text(const Plan& plan) {

@@ -8,6 +8,7 @@
 /// Pipeline coordinates coincide. Dense gradients reduce over cp x dp, expert ones over edp.
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,10 +23,10 @@ namespace towtank {
 /// One stage (chunk) of the pipeline. Layers are counted over the free layers of the graph:
 /// embedding and head are pinned to the first and the last stage.
 struct PlanStage {
-  int first = 0, last = 0;   ///< [first, last)
-  int recompute_full = 0;    ///< layers recomputed whole
+  int first = 0, last = 0;  ///< [first, last)
+  int recompute_full = 0;   ///< layers recomputed whole
   int recompute_selective = 0;
-  std::string device_kind;   ///< empty: the platform's (slowest) kind
+  std::string device_kind;  ///< empty: the platform's (slowest) kind
   friend bool operator==(const PlanStage&, const PlanStage&) = default;
 };
 
@@ -38,10 +39,10 @@ struct Plan {
   int sharding_stage = 0;
   RecomputeMode recompute = RecomputeMode::kNone;  ///< shorthand; `stages` is what code uses
   Framework framework = Framework::kMegatron;
-  std::optional<StateBytes> state_override;        ///< plan.optimizer: bytes a parameter
+  std::optional<StateBytes> state_override;  ///< plan.optimizer: bytes a parameter
   bool compile = false;
-  std::vector<PlanStage> stages;                   ///< pipeline * stages_per_rank, stage order
-  std::vector<int> rank_map;                       ///< rank -> device; empty = identity
+  std::vector<PlanStage> stages;  ///< pipeline * stages_per_rank, stage order
+  std::vector<int> rank_map;      ///< rank -> device; empty = identity
 
   [[nodiscard]] int devices() const { return tensor * pipeline * data * context; }
   /// Ranks that share dense gradients: D * c.
@@ -68,6 +69,14 @@ struct GroupStride {
 [[nodiscard]] GroupStride group_of(const Plan&, Axis);
 /// The group that reduces dense gradients (cp x dp) or expert ones (edp).
 [[nodiscard]] GroupStride gradient_group(const Plan&, bool expert);
+
+/// What a framework recomputes when its user says nothing.
+[[nodiscard]] RecomputeMode default_recompute(Framework);
+/// The mode that every layer of the stages has; nullopt if they differ.
+[[nodiscard]] std::optional<RecomputeMode> uniform_recompute(std::span<const PlanStage>);
+/// Makes the stages of a plan that has none from its shorthand: layers split evenly (even_split),
+/// the recompute mode on every layer. Pre: pipeline * stages_per_rank <= free_layers.
+void expand_stages(Plan&, int free_layers);
 
 /// "tp8 pp4 dp2 vp5 mb1 1f1b zero1 sp full": for tables and names.
 [[nodiscard]] std::string short_text(const Plan&);

@@ -204,13 +204,15 @@ std::string grid(const PipelineSchedule& schedule, const ScheduleFault& fault) {
   }
   for (int rank = low; rank < high; ++rank) {
     const std::vector<Action>& order = schedule.order[RankId{rank}];
-    text += "\n" + padded("rank " + std::to_string(rank), margin);
+    text += '\n';
+    text += padded("rank " + std::to_string(rank), margin);
     for (std::size_t step = from; step < std::min(to, order.size()); ++step) {
       text += "  " + padded(to_text(order[step]), width);
     }
     if (rank == fault.rank) {
       const std::string mark(width, '^');
-      text += "\n" + std::string(margin + (fault.step - from) * (width + 2) + 2, ' ') + mark;
+      text += '\n';
+      text += std::string(margin + (fault.step - from) * (width + 2) + 2, ' ') + mark;
     }
   }
   return text;
