@@ -82,6 +82,8 @@ FrameworkRules megatron_deepspeed_rules() {
   r.selective_groups.source = "Megatron-LM --recompute-activations: attention core";
   r.optimizer_temporary = {4, "DeepSpeed stage_1_and_2.py: step makes an fp32 gradient partition"};
   r.optimizer_group = {0, "DeepSpeed stage_1_and_2.py: whole parameter groups"};
+  // A CUDA context of 1.8 GiB under PyTorch 1.x, and the same communicators as above.
+  r.context_bytes = {{2'583'000'000}, kAssumed};
   r.elementwise_kernels = {2, kAssumed};
   return r;
 }
@@ -89,6 +91,10 @@ FrameworkRules megatron_deepspeed_rules() {
 FrameworkRules nemo_rules() {
   FrameworkRules r = megatron_rules();
   r.framework = Framework::kNemo;
+  r.reduce_bytes = {2,
+                    "NeMo and Megatron-Bridge performance recipes: ddp.grad_reduce_in_fp32 False"};
+  r.bucket_bytes = {{80'000'000},
+                    "Megatron-LM core/distributed: max(40e6, 1e6 * dp) elements of 2 bytes"};
   r.overlap_grad_reduce = {true, "Megatron-Bridge docs, communication overlap: data parallel"};
   r.overlap_param_gather = {true, "Megatron-Bridge docs, communication overlap: data parallel"};
   r.tensor_overlap = {0.7, kAssumed};

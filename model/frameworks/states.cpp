@@ -44,6 +44,16 @@ Cell<StateBytes> megatron_states(DType precision, double moments) {
   contract_violated("EXPECTS", "precision is one of the enumerators", __FILE__, __LINE__);
 }
 
+/// NeMo's performance recipes keep and reduce 16-bit gradients.
+Cell<StateBytes> nemo_states(DType precision, double moments) {
+  Cell<StateBytes> states = megatron_states(precision, moments);
+  if (precision == DType::kBf16 || precision == DType::kFp8 || precision == DType::kFp4) {
+    states.value.gradient = 2;
+    states.source = "NeMo and Megatron-Bridge performance recipes: ddp.grad_reduce_in_fp32 False";
+  }
+  return states;
+}
+
 /// DeepSpeed's ZeRO engine: 16-bit parameters and gradients, fp32 main copy.
 Cell<StateBytes> zero_states(DType precision, double moments) {
   constexpr std::string_view kSource = "DeepSpeed runtime/zero/stage_1_and_2.py, stage3.py";
@@ -99,8 +109,9 @@ Cell<StateBytes> state_bytes(Framework framework, DType precision, OptimizerKind
   const double moments = moment_bytes(optimizer);
   switch (framework) {
     case Framework::kMegatron:
-    case Framework::kNemo:
       return megatron_states(precision, moments);
+    case Framework::kNemo:
+      return nemo_states(precision, moments);
     case Framework::kMegatronDeepSpeed:
       return megatron_deepspeed_states(precision, moments);
     case Framework::kDeepSpeed:

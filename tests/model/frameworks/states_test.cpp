@@ -21,15 +21,23 @@ constexpr double kGroups[] = {1, 2, 8, 64, 1000};
 // docs.nvidia.com/megatron-core, Distributed Optimizer: 18 -> 6 + 12/d (bf16), 20 -> 4 + 16/d
 // (fp16), 16 -> 8 + 8/d (fp32); stages 2 and 3 divide the gradient and the parameter too.
 TEST(UnitFrameworkStates, MegatronBf16KeepsFp32MainGradients) {
-  for (const Framework f : {Framework::kMegatron, Framework::kNemo}) {
-    const StateBytes s = states(f, DType::kBf16);
-    for (const double n : kGroups) {
-      EXPECT_DOUBLE_EQ(held(s, 0, n), 18);
-      EXPECT_DOUBLE_EQ(held(s, 1, n), 6 + 12 / n);
-      EXPECT_DOUBLE_EQ(held(s, 2, n), 2 + 16 / n);
-      EXPECT_DOUBLE_EQ(held(s, 3, n), 18 / n);
-    }
+  const StateBytes s = states(Framework::kMegatron, DType::kBf16);
+  for (const double n : kGroups) {
+    EXPECT_DOUBLE_EQ(held(s, 0, n), 18);
+    EXPECT_DOUBLE_EQ(held(s, 1, n), 6 + 12 / n);
+    EXPECT_DOUBLE_EQ(held(s, 2, n), 2 + 16 / n);
+    EXPECT_DOUBLE_EQ(held(s, 3, n), 18 / n);
   }
+}
+
+// Performance recipes set ddp.grad_reduce_in_fp32 to False: 2 bytes of gradient instead of 4.
+TEST(UnitFrameworkStates, NemoKeepsBf16Gradients) {
+  const StateBytes s = states(Framework::kNemo, DType::kBf16);
+  for (const double n : kGroups) {
+    EXPECT_DOUBLE_EQ(held(s, 0, n), 16);
+    EXPECT_DOUBLE_EQ(held(s, 1, n), 4 + 12 / n);
+  }
+  EXPECT_DOUBLE_EQ(rules_of(Framework::kNemo).reduce_bytes.value, s.gradient);
 }
 
 TEST(UnitFrameworkStates, MegatronFp16CopiesGradients) {
