@@ -37,7 +37,7 @@ TEST(UnitFrameworkRules, AssumedCellsAreTheLinesWithoutASource) {
     EXPECT_EQ(static_cast<std::ptrdiff_t>(assumed_cells(f).size()), assumed);
   });
   EXPECT_THAT(assumed_cells(Framework::kNemo),
-              testing::Contains("tensor-parallel communication hidden, fraction: 0.7 (assumed)"));
+              ::testing::Contains("tensor-parallel communication hidden, fraction: 0.7 (assumed)"));
 }
 
 TEST(UnitFrameworkRules, LinesSayWhatSelectiveMeans) {
