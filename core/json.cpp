@@ -742,7 +742,7 @@ JsonFile JsonFile::load(const std::string& path) {
   return parse(read_file(path), path == "-" ? "standard input" : printable(path, 400));
 }
 
-JsonFile JsonFile::parse(std::string text, std::string name) {
+JsonFile JsonFile::parse(const std::string& text, std::string name) {
   auto shared = std::make_shared<JsonReader::Shared>();
   shared->hash = content_hash(text);
   shared->root = parse_value(text, name);

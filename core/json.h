@@ -6,7 +6,8 @@
 /// A JsonReader is a cursor at one value. Getters of the wrong type, a missing key and an out of
 /// range number add a fault and return a harmless value, so that one pass reports every fault; call
 /// JsonFile::finish() at the end. Structural errors (not JSON, too deep, a key twice) throw at
-/// once.
+/// once. Nothing below a value at fault is told again; a harmless number is the nearest to 0 that
+/// is allowed.
 ///
 ///   JsonFile file = JsonFile::load("platform.json");      // or parse(text, name)
 ///   JsonReader root = file.root();
@@ -122,7 +123,7 @@ class JsonReader {
 class JsonFile {
  public:
   [[nodiscard]] static JsonFile load(const std::string& path);
-  [[nodiscard]] static JsonFile parse(std::string text, std::string name);
+  [[nodiscard]] static JsonFile parse(const std::string& text, std::string name);
   [[nodiscard]] JsonReader root() const;
   [[nodiscard]] const std::string& name() const;
   [[nodiscard]] std::string hash() const;                  ///< content_hash of the text

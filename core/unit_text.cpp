@@ -232,7 +232,7 @@ std::optional<UnitFault> ambiguous(std::string_view text, const Split& parts,
                                    const Grammar& grammar) {
   const std::string_view unit = parts.unit;
   const std::size_t b = unit.find('b');
-  if (b == std::string_view::npos || b > 1) return std::nullopt;
+  if (b > 1) return std::nullopt;  // npos too
   const std::string_view rest = unit.substr(b + 1);
   if (!rest.empty() && rest != "/s") return std::nullopt;
   const auto known = std::find_if(grammar.units.begin(), grammar.units.end(), [&](const Unit& u) {
@@ -415,7 +415,7 @@ Parsed<Usd> parse_usd(std::string_view text) {
     return not_a_quantity(text, kUsd);
   }
   if (minus) return negative(text, kUsd);
-  const Parsed<Usd> result = parse_real<Usd>(number + " USD", kUsd);
+  Parsed<Usd> result = parse_real<Usd>(number + " USD", kUsd);
   if (std::holds_alternative<Usd>(result)) return result;
   return UnitFault{in_quotes(text) + " has a number that is out of range",
                    "it must lie in 1e-307 to 1e308", ""};
