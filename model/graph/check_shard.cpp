@@ -92,6 +92,11 @@ class Checker {
                          " has no sharding over context ranks (valid: " + "context = 1)");
       return;
     }
+    for (const auto& [what, size] : kind_.limits.context_divides) {
+      if (size % d_.context != 0) {
+        reasons_.push_back(not_divided(size, what, "context", d_.context, divisors(size)));
+      }
+    }
     // Head-tail pairing gives a rank of a causal ring two pieces of the sequence.
     const int pieces = causal() ? 2 : 1;
     const int tokens = least_tokens();

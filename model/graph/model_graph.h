@@ -19,9 +19,11 @@
 /// Context parallelism (c) divides the rows of every op and every saved tensor. An embedding's
 /// table is split over its rows (kRow), yet every rank writes the whole output. A tied head has no
 /// parameters of its own: the last stage's copy of the table is tied_parameters.
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,8 @@ using LayerKindId = Id<struct LayerKindTag>;
 using LayerId = Id<struct LayerTag>;  ///< position in topological order
 
 enum class Split { kReplicate, kSequence, kColumn, kRow };
+inline constexpr std::array<std::string_view, 4> kSplitNames{"replicate", "sequence", "column",
+                                                             "row"};
 
 /// What a recompute option can drop and rerun. Full recomputation (everything but the layer's
 /// input) is a property of the layer, not of a group.
@@ -48,6 +52,8 @@ enum class Split { kReplicate, kSequence, kColumn, kRow };
 ///   kExperts        outputs of both expert products; the dispatched tokens stay
 enum class RecomputeGroup { kNone, kNorm, kGatedProduct, kMlp, kAttentionCore, kMlaUp, kExperts };
 inline constexpr std::size_t kRecomputeGroupCount = 7;
+inline constexpr std::array<std::string_view, kRecomputeGroupCount> kRecomputeGroupNames{
+    "none", "norm", "activation", "mlp", "attention_core", "mla_up", "experts"};
 
 /// A tensor kept from forward for backward.
 struct SavedTensor {
@@ -62,6 +68,7 @@ struct SavedTensor {
   bool logits = false;       ///< reported as logits; alive for one microbatch on the last stage
   When when = When::kAlways;
   RecomputeGroup group = RecomputeGroup::kNone;
+  friend bool operator==(const SavedTensor&, const SavedTensor&) = default;
 };
 
 /// One operator for one sample.
@@ -97,6 +104,7 @@ struct Op {
   double parameters = 0;             ///< divided as `split` and `expert` say
   double replicated_parameters = 0;  ///< e.g. biases of row-split products; never divided by t
   std::vector<SavedTensor> saved;
+  friend bool operator==(const Op&, const Op&) = default;
 };
 
 /// The parallel dimension whose process group runs a collective.
@@ -118,6 +126,7 @@ struct LayerCollective {
     Collective backward = Collective::kReduceScatter;
     int forward_count = 1, backward_count = 1;
     int hidden_backward_count = 0;  ///< repeated all-gathers for weight gradients, hideable
+    friend bool operator==(const WithSequenceParallel&, const WithSequenceParallel&) = default;
   };
   std::optional<WithSequenceParallel> with_sequence_parallel;
   /// Payload per sample of the unsharded layer. Divided by c, but on the context axis; on the
@@ -126,6 +135,7 @@ struct LayerCollective {
   bool divided_by_tensor = false;    ///< divided by t
   bool divided_by_kv_heads = false;  ///< divided by min(t, kv heads)
   bool overlaps_attention = false;   ///< context ring: hidden behind the attention core
+  friend bool operator==(const LayerCollective&, const LayerCollective&) = default;
 };
 
 /// Why a degree is or is not possible for a layer kind.
@@ -135,7 +145,10 @@ struct ShardLimits {
   std::vector<std::pair<std::string, std::int64_t>>
       tensor_divides;         ///< t must divide: {"heads", 64}
   std::int64_t kv_heads = 0;  ///< 0: none; else kv_heads % t = 0 or t % kv_heads = 0
-  std::int64_t experts = 0;   ///< 0: dense; else e must divide it
+  /// c must divide: {"rows of the image", 512}; sequences follow from the attention ops.
+  std::vector<std::pair<std::string, std::int64_t>> context_divides;
+  std::int64_t experts = 0;  ///< 0: dense; else e must divide it
+  friend bool operator==(const ShardLimits&, const ShardLimits&) = default;
 };
 
 struct LayerKind {
@@ -143,6 +156,7 @@ struct LayerKind {
   std::vector<Op> ops;
   std::vector<LayerCollective> collectives;
   ShardLimits limits;
+  friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
 
 /// Where a layer must run.
@@ -153,6 +167,7 @@ struct Layer {
   LayerKindId kind;
   Pin pin = Pin::kFree;       ///< pinned layers are not counted by a plan's layer ranges
   bool beyond_total = false;  ///< in memory and time, not in the total: multi-token prediction
+  friend bool operator==(const Layer&, const Layer&) = default;
 };
 
 struct Edge {
