@@ -13,12 +13,8 @@ namespace {
 
 constexpr double kSameRate = 1.0 + 1e-9;  // rates written in different units
 
-/// Element i of an array that was read before; the root if the file has no such element.
 JsonReader element(const JsonReader& root, std::string_view key, std::size_t i) {
-  const auto array = root.find(key);
-  if (!array || !array->is_array()) return root;
-  const auto items = array->elements();
-  return i < items.size() ? items[i] : *array;
+  return root.array(key).at(i);
 }
 
 struct Site {
@@ -47,29 +43,22 @@ void check_devices(const Platform& platform, const JsonReader& root) {
     const bool any = std::any_of(device.peak.begin(), device.peak.end(),
                                  [](const auto& rate) { return rate.has_value(); });
     if (any) continue;
-    const auto kinds = root.find("device_kinds");
-    const auto own = kinds && kinds->is_object() ? kinds->find(device.name) : std::nullopt;
-    const auto peak = own && own->is_object() ? own->find("peak") : std::nullopt;
-    if (peak && peak->is_object() && peak->size() == 0) {
-      peak->fault("has no rate", "at least one number format is needed",
-                  R"(Write for example {"bf16": "989.4 TFLOP/s"}.)");
-    }
+    root.at("device_kinds")
+        .at(device.name)
+        .fault("has no peak rate", "at least one number format is needed",
+               R"(Write for example "peak": {"bf16": "989.4 TFLOP/s"}.)");
   }
 }
 
 void check_node_order(const Platform& platform, const JsonReader& root) {
   if (platform.nodes.empty()) {
-    if (const auto nodes = root.find("nodes"); nodes && nodes->is_array() && nodes->size() == 0) {
-      nodes->fault("is empty", "a platform has at least one node");
-    }
+    root.at("nodes").fault("is empty", "a platform has at least one node");
     return;
   }
   for (std::size_t i = 0; i + 1 < platform.nodes.size(); ++i) {
     if (platform.nodes[i].count) continue;
     element(root, "nodes", i)
-        .fault("has no count",
-               "only the last may have as many as asked: those after it are never "
-               "taken",
+        .fault("has no count", "it is as many as asked, and the nodes after it are never taken",
                "Give it a count with its source, or move it to the end.");
   }
 }
@@ -96,7 +85,7 @@ void check_levels(const Platform& platform, const std::vector<Site>& sites,
     }
     const bool twice = std::any_of(levels.begin(), levels.begin() + static_cast<std::ptrdiff_t>(i),
                                    [&](const NetworkLevel& l) { return l.name == level.name; });
-    if (twice && !level.name.empty()) place.fault(in_quotes(level.name) + " is there twice");
+    if (twice) place.fault(in_quotes(level.name) + " is there twice");
     const bool last = i + 1 == levels.size();
     if (!level.group_nodes) {
       if (!last) {
@@ -154,28 +143,29 @@ bool connected(const std::vector<Site>& sites, const std::vector<WanLink>& links
 }
 
 void check_sites(const Platform& platform, const std::vector<Site>& sites, const JsonReader& root) {
-  const auto links = root.find("links");
   std::vector<std::string> names;
   for (const Site& site : sites) names.push_back(site.name);
   for (std::size_t i = 0; i < platform.wan.size(); ++i) {
-    const JsonReader place = element(*links, "wan", i);
+    const JsonReader place = element(root.at("links"), "wan", i);
     const WanLink& link = platform.wan[i];
     for (const std::string& end : {link.from, link.to}) {
-      if (end.empty() || std::find(names.begin(), names.end(), end) != names.end()) continue;
+      if (std::find(names.begin(), names.end(), end) != names.end()) continue;
       const auto near = nearest(end, names);
       place.fault(in_quotes(end) + " is not a site of \"nodes\"", "",
                   near ? "Did you mean " + in_quotes(*near) + "?" : "");
     }
-    if (link.from == link.to && !link.from.empty()) {
+    if (link.from == link.to) {
       place.fault("joins " + in_quotes(link.from) + " to itself");
     }
   }
   if (sites.size() < 2) return;
+  bool named = true;
   for (std::size_t i = 0; i < platform.nodes.size(); ++i) {
-    if (platform.nodes[i].site.empty()) {
-      element(root, "nodes", i).fault("has no \"site\"", "other nodes of this platform have one");
-    }
+    if (!platform.nodes[i].site.empty()) continue;
+    element(root, "nodes", i).fault("has no \"site\"", "other nodes of this platform have one");
+    named = false;
   }
+  if (!named) return;
   if (!connected(sites, platform.wan)) {
     root.fault("has sites that no link joins: " + join_and(names), "",
                R"(Add "links": {"wan": [{"from": ..., "to": ..., "bandwidth": ..., ...}]}.)");

@@ -25,7 +25,7 @@ bool has_key(const JsonReader& object, std::string_view key) {
 
 /// False, with a fault, if the value is not an object: nothing else is to be said about it then.
 bool is_object(const JsonReader& reader) {
-  static_cast<void>(reader.has("source"));  // adds the fault
+  static_cast<void>(reader.has(""));  // adds the fault
   return reader.is_object();
 }
 
@@ -148,7 +148,6 @@ class PlatformReader {
     out_.calibrations = strings("calibrations");
     root_.no_other_keys();
     shared_.finish();
-    check_platform(out_, root_);
     return std::move(out_);
   }
 
@@ -171,7 +170,13 @@ class PlatformReader {
       std::optional<JsonReader> base;
       if (const auto use = own.find("use")) {
         base = shared_.device(use->as_string());
-        if (!base) unknown(*use, "a shared device kind", shared_.device_names());
+        if (!base) {
+          unknown(*use, "a shared device kind", shared_.device_names());
+          DeviceKind known;  // so that what refers to it is not wrong too
+          known.name = name;
+          out_.device_kinds.push_back(std::move(known));
+          continue;
+        }
       }
       out_.device_kinds.push_back(read_device(name, {own, base}));
       own.no_other_keys(kDeviceKeys);
@@ -238,7 +243,13 @@ class PlatformReader {
       std::optional<JsonReader> base;
       if (const auto use = own.find("use")) {
         base = shared_.node(use->as_string());
-        if (!base) unknown(*use, "a shared node kind", shared_.node_names());
+        if (!base) {
+          unknown(*use, "a shared node kind", shared_.node_names());
+          NodeKind known;
+          known.name = name;
+          out_.node_kinds.push_back(std::move(known));
+          continue;
+        }
       }
       out_.node_kinds.push_back(read_node(name, {own, base}));
       own.no_other_keys(kNodeKeys);
@@ -388,14 +399,17 @@ class PlatformReader {
 
 }  // namespace
 
-Platform parse_platform(const JsonReader& reader) {
+Platform parse_platform(const JsonFile& file, const JsonReader& reader) {
+  const std::size_t faults_before = file.faults().size();
   Platform platform = PlatformReader(reader).read();
+  if (file.faults().size() > faults_before) return platform;
+  check_platform(platform, reader);
   platform.hash = content_hash(to_json(platform).dump());
   return platform;
 }
 
 Platform parse_platform(const JsonFile& file) {
-  Platform platform = parse_platform(file.root());
+  Platform platform = parse_platform(file, file.root());
   file.finish();
   return platform;
 }

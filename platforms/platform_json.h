@@ -12,8 +12,8 @@ namespace towtank {
 /// Throws InputError with every fault of the file.
 [[nodiscard]] Platform parse_platform(const JsonFile& file);
 /// The same for a platform inside another file (a plan's "platform"): faults are added to that
-/// file, whose finish() the caller owes.
-[[nodiscard]] Platform parse_platform(const JsonReader& reader);
+/// file, whose finish() the caller owes. Pre: the reader is at a value of the file.
+[[nodiscard]] Platform parse_platform(const JsonFile& file, const JsonReader& reader);
 /// Everything written out (no "use"), quantities as text with units that reads back exactly:
 /// parse_platform(to_json(p)) is p.
 [[nodiscard]] Json to_json(const Platform&);
