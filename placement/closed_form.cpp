@@ -148,6 +148,7 @@ std::variant<PlanProblem, TooManyDevices> make_problem(const ModelGraph& graph,
   p.graph = &graph;
   p.workload = &workload;
   p.platform = &platform;
+  p.cut_elements = graph.cut_elements();
   p.view = network_view(platform, allocation);
   p.capacity = p.device().memory;
   for (const Allocation::Part& part : allocation.parts) {

@@ -43,6 +43,7 @@ struct PlanProblem {
   FlopPerSecond peak;      ///< dense peak of the workload's precision, for MFU
   bool peak_assumed = false;            ///< the device has no such units: a wider dtype's peak
   bool tensor_beyond_node = false;      ///< allow t larger than a node
+  std::vector<double> cut_elements;     ///< graph->cut_elements(), worked out once
 
   [[nodiscard]] int devices() const { return view.devices; }
   [[nodiscard]] const DeviceKind& device() const { return platform->device_kinds[view.device]; }

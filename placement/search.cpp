@@ -59,11 +59,10 @@ struct BoundedNode {
   Seconds bound;  ///< LB0
 };
 
-/// LB0 without building a Mesh: only the layers' cost is needed.
 Seconds node_bound(const PlanProblem& problem, const Node& node, Framework framework) {
-  const Mesh mesh(problem, node, framework);
   return static_cast<double>(problem.workload->global_batch) * node.tensor * node.context /
-         (static_cast<double>(node.microbatch) * problem.devices()) * mesh.whole_time();
+         (static_cast<double>(node.microbatch) * problem.devices()) *
+         detail::whole_time(problem, node, framework);
 }
 
 Bytes limit_of(const PlanProblem& problem, double share) {

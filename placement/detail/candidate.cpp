@@ -84,10 +84,7 @@ MemoryBreakdown rank_memory(const PlanProblem& problem, const Mesh& mesh, const 
                             int rank) {
   std::vector<StageLayers> layers;
   layers.reserve(16);
-  for (std::size_t g = static_cast<std::size_t>(rank); g < layout.stages.size();
-       g += static_cast<std::size_t>(layout.pipeline)) {
-    mesh.append_layers(layout.stages[g], layers);
-  }
+  mesh.rank_layers(layout.stages, rank, layout.pipeline, layers);
   const ShardDegrees& d = mesh.degrees();
   StageMemoryInput input;
   input.layers = layers;
@@ -108,21 +105,48 @@ MemoryBreakdown rank_memory(const PlanProblem& problem, const Mesh& mesh, const 
   return stage_memory(input, mesh.rules(), states);
 }
 
+namespace {
+
+/// Calls f(rank) for the ranks that can be the fullest, until it returns false. The ends of the
+/// pipeline come first. Where all layers are of one kind, an inner rank with no more layers than an
+/// earlier inner one cannot be: it holds fewer microbatches of them.
+template <class F>
+void for_fullest_candidates(const Mesh& mesh, const Layout& layout, F&& f) {
+  const int p = layout.pipeline;
+  if (!f(0)) return;
+  if (p > 1 && !f(p - 1)) return;
+  int most = -1;
+  for (int r = 1; r < p - 1; ++r) {
+    int layers = 0;
+    for (std::size_t g = static_cast<std::size_t>(r); g < layout.stages.size();
+         g += static_cast<std::size_t>(p)) {
+      layers += layout.stages[g].last - layout.stages[g].first;
+    }
+    if (mesh.uniform() && layers <= most) continue;
+    most = std::max(most, layers);
+    if (!f(r)) return;
+  }
+}
+
+}  // namespace
+
 Fullest fullest_rank(const PlanProblem& problem, const Mesh& mesh, const Layout& layout) {
   Fullest out;
-  // Inner ranks with as many layers as the one before hold fewer microbatches of the same layers:
-  // only where all layers are of one kind can they be left out.
-  int previous = -1;
-  for (int r = 0; r < layout.pipeline; ++r) {
-    const StageRange& stage = layout.stages[static_cast<std::size_t>(r)];
-    const int layers = stage.last - stage.first;
-    const bool inner = r > 1 && r < layout.pipeline - 1;
-    if (inner && mesh.uniform() && layers <= previous && layout.stages_per_rank == 1) continue;
-    previous = std::max(previous, layers);
+  for_fullest_candidates(mesh, layout, [&](int r) {
     const Bytes total = rank_memory(problem, mesh, layout, r).total();
     if (total > out.total) out = {r, total};
-  }
+    return true;
+  });
   return out;
+}
+
+bool fits_memory(const PlanProblem& problem, const Mesh& mesh, const Layout& layout, Bytes limit) {
+  bool fits = true;
+  for_fullest_candidates(mesh, layout, [&](int r) {
+    fits = rank_memory(problem, mesh, layout, r).total() <= limit;
+    return fits;
+  });
+  return fits;
 }
 
 void set_recompute(Layout& layout, int full, bool selective_rest) {
@@ -135,7 +159,7 @@ void set_recompute(Layout& layout, int full, bool selective_rest) {
 
 bool solve_recompute(const PlanProblem& problem, const Mesh& mesh,
                      const std::optional<RecomputeMode>& pinned, Bytes limit, Layout& layout) {
-  const auto fits = [&] { return fullest_rank(problem, mesh, layout).total <= limit; };
+  const auto fits = [&] { return fits_memory(problem, mesh, layout, limit); };
   const int most = most_layers(layout);
   if (pinned) {
     set_recompute(layout, *pinned == RecomputeMode::kFull ? most : 0,

@@ -31,6 +31,8 @@ struct Fullest {
   Bytes total;
 };
 [[nodiscard]] Fullest fullest_rank(const PlanProblem&, const Mesh&, const Layout&);
+/// fullest_rank(...).total <= limit, left at the first rank that needs more.
+[[nodiscard]] bool fits_memory(const PlanProblem&, const Mesh&, const Layout&, Bytes limit);
 
 void set_recompute(Layout&, int full_layers_per_stage, bool selective_rest);
 

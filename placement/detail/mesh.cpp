@@ -68,7 +68,8 @@ Mesh::Mesh(const PlanProblem& problem, const ShardDegrees& degrees, Framework fr
   const double share = static_cast<double>(degrees.microbatch) / degrees.context /
                        (scattered ? degrees.tensor : 1);
   const DType wire = problem.workload->precision == DType::kFp32 ? DType::kFp32 : DType::kBf16;
-  for (const double elements : graph.cut_elements()) {
+  boundary_.reserve(problem.cut_elements.size());
+  for (const double elements : problem.cut_elements) {
     boundary_.push_back(bytes_from(elements * share * bytes_per_element(wire)));
   }
   tied_parameters_ = graph.tied_embedding ? graph.tied_parameters / degrees.tensor : 0.0;
@@ -116,35 +117,50 @@ Seconds Mesh::whole_time() const {
   return s.forward + s.input_grad + s.weight_grad;
 }
 
-double Mesh::whole_parameters() const {
-  return dense_.back() + first_.dense_parameters + last_.dense_parameters;
-}
-
-double Mesh::whole_expert_parameters() const {
-  return expert_.back() + first_.expert_parameters + last_.expert_parameters;
-}
-
 Seconds Mesh::layer_time(int layer) const {
   return {range(forward_, layer, layer + 1) + range(input_grad_, layer, layer + 1) +
           range(weight_grad_, layer, layer + 1)};
 }
 
-void Mesh::append_layers(const StageRange& r, std::vector<StageLayers>& out) const {
-  const auto append = [&](int first, int last, RecomputeMode mode) {
-    if (first >= last) return;
-    for (std::size_t k = 0; k < counts_.size(); ++k) {
-      const int n = counts_[k][static_cast<std::size_t>(last)] -
-                    counts_[k][static_cast<std::size_t>(first)];
-      if (n > 0) out.push_back({&local_[k], n, mode});
-    }
-  };
-  append(r.first, r.first + r.full, RecomputeMode::kFull);
-  append(r.first + r.full, r.first + r.full + r.selective, RecomputeMode::kSelective);
-  append(r.first + r.full + r.selective, r.last, RecomputeMode::kNone);
+void Mesh::rank_layers(std::span<const StageRange> stages, int rank, int pipeline,
+                       std::vector<StageLayers>& out) const {
+  out.clear();
+  constexpr RecomputeMode kModes[] = {RecomputeMode::kFull, RecomputeMode::kSelective,
+                                      RecomputeMode::kNone};
   for (std::size_t k = 0; k < counts_.size(); ++k) {
-    const int n = (r.has_first ? pinned_first_[k] : 0) + (r.has_last ? pinned_last_[k] : 0);
-    if (n > 0) out.push_back({&local_[k], n, RecomputeMode::kNone});
+    int by_mode[3] = {0, 0, 0};
+    for (std::size_t g = static_cast<std::size_t>(rank); g < stages.size();
+         g += static_cast<std::size_t>(pipeline)) {
+      const StageRange& r = stages[g];
+      const int bounds[] = {r.first, r.first + r.full, r.first + r.full + r.selective, r.last};
+      for (std::size_t m = 0; m < 3; ++m) {
+        by_mode[m] += counts_[k][static_cast<std::size_t>(bounds[m + 1])] -
+                      counts_[k][static_cast<std::size_t>(bounds[m])];
+      }
+      by_mode[2] += (r.has_first ? pinned_first_[k] : 0) + (r.has_last ? pinned_last_[k] : 0);
+    }
+    for (std::size_t m = 0; m < 3; ++m) {
+      if (by_mode[m] > 0) out.push_back({&local_[k], by_mode[m], kModes[m]});
+    }
   }
+}
+
+Seconds whole_time(const PlanProblem& problem, const ShardDegrees& degrees, Framework framework) {
+  const ModelGraph& graph = *problem.graph;
+  const FrameworkRules& rules = rules_of(framework);
+  const RuntimeCosts runtime = problem.costs->runtime(framework);
+  const AxisGroups groups = inner_groups(problem.view, degrees);
+  std::vector<Seconds> time;
+  time.reserve(graph.kinds.size());
+  for (const LayerKind& kind : graph.kinds) {
+    const LocalLayer layer =
+        shard(kind, degrees, rules, problem.workload->precision, problem.workload->expert_load);
+    const LayerCost cost = layer_cost(layer, *problem.costs, groups, rules, runtime);
+    time.push_back(cost.forward + cost.backward());
+  }
+  Seconds sum;
+  for (const Layer& layer : graph.layers) sum += time[static_cast<std::size_t>(layer.kind.value)];
+  return sum;
 }
 
 }  // namespace towtank::detail

@@ -3,6 +3,7 @@
 /// What depends on the degrees inside a stage only (t, c, e, tau, b, sequence parallelism): local
 /// layers, their cost, and sums over ranges of layers in constant time. One Mesh serves every
 /// pipeline depth, data degree, schedule and sharding stage over it.
+#include <span>
 #include <vector>
 
 #include "model/cost/layer_cost.h"
@@ -36,15 +37,14 @@ class Mesh {
   [[nodiscard]] StageSums sums(const StageRange&) const;
   /// Forward plus backward of everything, without recomputation: the node bound's S.
   [[nodiscard]] Seconds whole_time() const;
-  [[nodiscard]] double whole_parameters() const;
-  [[nodiscard]] double whole_expert_parameters() const;
   /// Time of one free layer, forward plus backward; of the pinned layers at either end.
   [[nodiscard]] Seconds layer_time(int layer) const;
   [[nodiscard]] Seconds first_time() const { return first_.forward + first_.input_grad + first_.weight_grad; }
   [[nodiscard]] Seconds last_time() const { return last_.forward + last_.input_grad + last_.weight_grad; }
   [[nodiscard]] bool uniform() const { return uniform_; }   ///< all free layers of one kind
-  /// Appends the stage's layers, grouped by kind and recompute mode.
-  void append_layers(const StageRange&, std::vector<StageLayers>& out) const;
+  /// The layers of pipeline rank r (stages r, r + p, ...), grouped by kind and recompute mode.
+  void rank_layers(std::span<const StageRange> stages, int rank, int pipeline,
+                   std::vector<StageLayers>& out) const;
   /// Calls f(kind index, count) for the layers of a stage, pinned ones included.
   template <class F>
   void for_each_kind(const StageRange& range, F&& f) const {
@@ -79,5 +79,8 @@ class Mesh {
   double tied_parameters_ = 0;
   bool uniform_ = true;
 };
+
+/// Mesh(...).whole_time() without the rest.
+[[nodiscard]] Seconds whole_time(const PlanProblem&, const ShardDegrees&, Framework);
 
 }  // namespace towtank::detail
