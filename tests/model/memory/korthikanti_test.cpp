@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
 
-#include "model/graph/blocks.h"
+#include "core/json.h"
+#include "model/graph/hf_import.h"
 #include "model/graph/shard.h"
 #include "model/memory/memory.h"
 
@@ -30,17 +32,18 @@ constexpr std::array<Row, 4> kRows{{
     {"1T", 1, 25600, 160, 128, 8, 64, 1, 32.958984375, 131.25, 26.5625},
 }};
 
+/// The model's decoder layer, from a Hugging Face config.
 LayerKind gpt_block(const Row& r) {
-  BlockSpec spec;
-  spec.hidden = r.h;
-  spec.norm = NormKind::kLayer;
-  spec.dropout = true;
-  spec.attention.heads = spec.attention.kv_heads = r.a;
-  spec.attention.head_width = r.h / r.a;
-  spec.attention.qkv_bias = spec.attention.output_bias = true;
-  spec.attention.rotary = false;
-  spec.mlp = {.width = 4 * r.h, .gated = false, .bias = true};
-  return block_kind("decoder", spec, kSequence);
+  const std::string config = R"({"model_type": "gpt2", "n_embd": )" + std::to_string(r.h) +
+                             R"(, "n_layer": )" + std::to_string(r.layers) + R"(, "n_head": )" +
+                             std::to_string(r.a) + R"(, "n_positions": 2048, "vocab_size": 51200})";
+  const ModelGraph graph = import_hf_config(JsonFile::parse(config, r.name), kSequence);
+  EXPECT_EQ(graph.free_layers(), r.layers);
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(graph.layers.size()); ++i) {
+    const Layer& layer = graph.layers[LayerId{i}];
+    if (layer.pin == Pin::kFree) return graph.kinds[layer.kind];
+  }
+  return {};
 }
 
 LocalLayer local_block(const LayerKind& kind, const Row& r, bool sequence_parallel) {
