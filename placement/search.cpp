@@ -2,6 +2,7 @@
 #include "placement/search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "core/contracts.h"
@@ -33,7 +34,13 @@ bool before(const Kept& a, const Kept& b) {
   return tie_key(a.plan) < tie_key(b.plan);
 }
 
-/// The fastest plans so far, at most `size`.
+bool same_time(Seconds a, Seconds b) {
+  constexpr double kSame = 1e-9;  // beyond the rounding of sums in another order
+  return std::abs(a.value - b.value) <= kSame * std::max(a.value, b.value);
+}
+
+/// The fastest plans so far, at most `size`. Of plans that take the same time only the first by
+/// tie_key is kept: a list of ten ways to write one plan helps nobody.
 class Best {
  public:
   explicit Best(int size) : size_(static_cast<std::size_t>(size)) {}
@@ -42,6 +49,11 @@ class Best {
     return kept_.size() < size_ ? Seconds{1e300} : kept_.back().time;
   }
   void offer(Kept candidate) {
+    for (Kept& kept : kept_) {
+      if (!same_time(kept.time, candidate.time)) continue;
+      if (tie_key(candidate.plan) < tie_key(kept.plan)) kept = std::move(candidate);
+      return;
+    }
     const auto at = std::upper_bound(kept_.begin(), kept_.end(), candidate, before);
     if (at == kept_.end() && kept_.size() >= size_) return;
     kept_.insert(at, std::move(candidate));
@@ -113,7 +125,7 @@ class Run {
     }
     ++counts_.costed;
     const Seconds time = StepModel(*problem_, mesh, layout).times().total;
-    if (time <= best_.worst()) best_.offer({time, plan_from(mesh, layout)});
+    if (time <= (1 + 1e-9) * best_.worst()) best_.offer({time, plan_from(mesh, layout)});
   }
 
   const PlanProblem* problem_;
