@@ -5,7 +5,7 @@
 ///   format, version   "towtank-plan", 1
 ///   workload          model (config.json or towtank-graph, embedded), sequence_length,
 ///                     global_batch, precision; optional: name, optimizer, train_tokens,
-///                     input ("600 KB" a sample) or input_bytes, expert_load, task
+///                     input ("600 kB" a sample) or input_bytes, expert_load, task
 ///   platform          a catalogue name, or a whole towtank-platform object
 ///   platform_hash     optional: the platform's content when the file was written
 ///   devices           how many of it
