@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <array>
+
+#include "app/commands.h"
+#include "app/infeasible.h"
+#include "app/pins.h"
+#include "app/report.h"
+#include "app/report_json.h"
+#include "core/text.h"
+#include "core/unit_text.h"
+
+namespace towtank {
+namespace {
+
+/// A question and the plan that is asked about.
+struct Asked {
+  std::unique_ptr<Question> question;
+  Plan plan;
+};
+
+/// Options that a plan file answers already.
+void refuse_options_beside_file(const Arguments& parsed, const std::string& file, Faults& faults) {
+  constexpr std::array<std::string_view, 1> kAllowed{"--output"};
+  for (const auto& [name, value] : parsed.values) {
+    if (std::find(kAllowed.begin(), kAllowed.end(), name) != kAllowed.end()) continue;
+    faults.add({name, "cannot stand beside a plan file", printable(file) + " says it already",
+                "Change the file, or give everything as options"});
+  }
+}
+
+Asked read_asked(const Arguments& parsed, const ArgumentReader& arguments, Faults& faults) {
+  if (!parsed.positionals.empty()) {
+    const std::string& path = parsed.positionals.front();
+    refuse_options_beside_file(parsed, path, faults);
+    faults.throw_if_any();
+    const PlanFile file = parse_plan_file(JsonFile::load(path));
+    return {question_of(file, path), file.plan};
+  }
+  if (parsed.values.empty()) {
+    throw InputError({"towtank predict", "needs a plan", "",
+                      "Give a plan file, or --model, --platform, --devices, --sequence, "
+                      "--global-batch and the plan's degrees: see towtank predict --help"});
+  }
+  // Read the plan before the model: both report their faults together.
+  std::vector<std::string> plan_defaults;
+  const auto framework = arguments.text("--framework");
+  const Framework known = framework_from(framework.value_or("")).value_or(Framework::kMegatron);
+  const auto devices = arguments.text("--devices");
+  Faults ignored;  // read_question reports a bad number
+  const int count = devices ? whole_number(*devices, "", 1, 1 << 22, ignored).value_or(1) : 1;
+  const Plan plan = plan_of_flags(arguments, known, count, plan_defaults);
+  Asked asked{read_question(arguments), plan};
+  auto& defaults = asked.question->defaults;
+  defaults.insert(defaults.end(), plan_defaults.begin(), plan_defaults.end());
+  return asked;
+}
+
+Outcome invalid_plan(const std::vector<Invalid>& faults) {
+  Outcome outcome;
+  outcome.exit_code = kExitInfeasible;
+  for (const Invalid& fault : faults) {
+    outcome.messages.push_back("plan: " + to_text(fault));
+  }
+  return outcome;
+}
+
+std::string report(const Question& q, const RankedPlan& ranked, bool full, const Style& style) {
+  const Prediction& p = ranked.prediction;
+  std::string out = header_text(q) + "\n" +
+                    prediction_text(q, "Plan: " + plan_title(ranked.plan), p, style) + "\n";
+  out += conclusion_text(q, explain(q.problem, ranked.plan, p), p, full);
+  if (const auto run = run_text(q, p)) out += *run;
+  if (full) out += rules_text(q.framework);
+  return out;
+}
+
+void add_remedies(const Question& q, const RankedPlan& ranked,
+                  const std::optional<NearestChange>& change, Outcome& outcome) {
+  outcome.exit_code = kExitInfeasible;
+  outcome.messages.push_back("the plan does not fit: it " +
+                             does_not_fit_text(q, ranked.prediction) + ".");
+  if (change) {
+    outcome.messages.push_back(
+        "it fits with " + change->text + ": " + to_text(change->prediction.peak_memory().total()) +
+        ", predicted step " + to_text(change->prediction.step_time) + ".");
+    return;
+  }
+  SearchOptions options;
+  options.framework = ranked.plan.framework;
+  const std::string more = more_devices_text(q, options);
+  outcome.messages.push_back(more.empty() ? "no small change of it fits." : "no small change of it "
+                                                                            "fits. " + more);
+}
+
+}  // namespace
+
+Outcome run_predict(const Arguments& parsed, const Terminal& terminal) {
+  Faults faults;
+  const ArgumentReader arguments(parsed, faults);
+  Asked asked = read_asked(parsed, arguments, faults);
+  Question& q = *asked.question;
+  if (const auto few = pose(q)) return too_many_devices(q, *few);
+  const ValidityOptions options{arguments.flag("--tensor-beyond-node")};
+  q.problem.tensor_beyond_node = options.tensor_beyond_node;
+  const auto broken = check_plan(asked.plan, q.graph, q.workload, q.problem.view, options);
+  if (!broken.empty()) return invalid_plan(broken);
+  expand_stages(asked.plan, q.graph.free_layers());
+
+  const RankedPlan ranked{asked.plan, ClosedFormEvaluator(q.problem).evaluate(asked.plan)};
+  Outcome outcome;
+  for (const std::string& warning : plan_warnings(ranked.plan, q.workload)) {
+    outcome.messages.push_back("note: " + warning + ".");
+  }
+  std::optional<NearestChange> change;
+  if (ranked.prediction.peak_memory().total() > q.problem.capacity) {
+    change = nearest_change(q.problem, ranked.plan, options);
+    add_remedies(q, ranked, change, outcome);
+  } else if (const auto path = arguments.text("--output")) {
+    outcome.files.emplace_back(*path, plan_file_text(q, ranked.plan));
+  }
+  const Style style{terminal.out_is_terminal && !terminal.no_color};
+  outcome.out = arguments.flag("--json") ? prediction_json(q, ranked, change)
+                                         : report(q, ranked, arguments.flag("--explain"), style);
+  return outcome;
+}
+
+}  // namespace towtank
