@@ -100,6 +100,16 @@ TEST(UnitAnalytic, ProductsRunInWholeTiles) {
   EXPECT_LT(compute(1025) / compute(1024), 9.0 / 8);
 }
 
+// Starting and storing a tile takes as long as some depth of it.
+TEST(UnitAnalytic, ShallowProductsReachLess) {
+  const auto flop_rate = [](std::int64_t k) {
+    const OpSignature op = matmul(DType::kBf16, 1, 16384, 16384, k);
+    return op.work.value / cost_on(a100(), op).compute.value;
+  };
+  EXPECT_LT(flop_rate(128), 0.5 * flop_rate(65536));
+  EXPECT_GT(flop_rate(1024), 0.8 * flop_rate(65536));
+}
+
 TEST(UnitAnalytic, ShapesWithoutDimensionsUseTheirWork) {
   OpSignature op = stream(OpKind::kConvolution, 1000);
   op.work = {1e12};
@@ -165,6 +175,15 @@ TEST(UnitAnalytic, FusedCausalAttentionSavesNearlyHalfOfLongOnes) {
   EXPECT_GT(ratio(2048), 0.55);
   EXPECT_GT(ratio(65536), 0.5);
   EXPECT_LT(ratio(65536), 0.51);
+}
+
+// Backward of short sequences reaches less of its best than forward does.
+TEST(UnitAnalytic, FusedBackwardNeedsLongerSequences) {
+  const auto share = [](Pass pass) {
+    return rate_of(attention_core({2048, 1024}, false, true, pass), h100()) /
+           rate_of(attention_core({2, 1 << 20}, false, true, pass), h100());
+  };
+  EXPECT_LT(share(Pass::kInputGrad), 0.9 * share(Pass::kForward));
 }
 
 /// A random device whose rates lie between those of a V100 and twice a B200's.
