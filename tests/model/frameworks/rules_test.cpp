@@ -112,6 +112,12 @@ TEST(UnitFrameworkRules, FrameworksDifferWhereTheirSourcesSay) {
   // A pipeline of torch accumulates unsharded gradients until the last backward.
   EXPECT_EQ(titan.reduce_cadence_high.value, ReduceCadence::kPerMicrobatch);
   EXPECT_EQ(titan.reduce_cadence_pipeline.value, ReduceCadence::kPerStep);
+  // Logits at the loss: bf16 and fp32 softmax; an eager loss holds three fp32 copies; with the
+  // logits and their shifted copy in the model's output; a fused one bf16 logits and gradient.
+  EXPECT_EQ(megatron.logits_bytes.value, 2 + 4);
+  EXPECT_EQ(titan.logits_bytes.value, 3 * 4);
+  EXPECT_EQ(deepspeed.logits_bytes.value, 2 + 3 * 4);
+  EXPECT_EQ(rules_of(Framework::kFsdp).logits_bytes.value, 2 + 2);
   // 5e8 elements of 2 bytes.
   EXPECT_EQ(deepspeed.bucket_bytes.value, (Bytes{1'000'000'000}));
 }

@@ -169,6 +169,18 @@ TEST(UnitMemory, StageThreeGathersTheLargestUnits) {
   EXPECT_EQ(backward(in, r).working, (Bytes{kMillion * (2 * 340 + 4 * 160)}));
 }
 
+// One rank computes with what it stores; FSDP stores fp32, so it gathers a bf16 copy even alone.
+TEST(UnitMemory, AGroupOfOneGathersOnlyWhereTheStoredTypeDiffers) {
+  const LocalLayer layer = small_layer();
+  const std::array<StageLayers, 1> layers{{{&layer, 10}}};
+  StageMemoryInput in;
+  in.layers = layers;
+  in.sharding_stage = 3;
+  EXPECT_EQ(backward(in, bare_rules()).working, (Bytes{0}));
+  const StateBytes s = state_bytes(Framework::kFsdp, DType::kBf16, OptimizerKind::kAdam).value;
+  EXPECT_EQ(backward(in, bare_rules(), s).working, (Bytes{kMillion * 2 * 80}));
+}
+
 TEST(UnitMemory, StageThreeKeepsWeightsWhereTheFrameworkDoesNotReshard) {
   const LocalLayer layer = small_layer();
   const std::array<StageLayers, 1> layers{{{&layer, 10}}};
@@ -247,6 +259,11 @@ TEST(UnitMemory, LossPhaseHoldsLogitsBesideTheActivations) {
   EXPECT_EQ(at(phases, MemoryPhase::kLoss).activations, (Bytes{22 * kMillion}));
   EXPECT_EQ(at(phases, MemoryPhase::kBackward).logits, (Bytes{0}));
   EXPECT_EQ(stage_memory(in, bare_rules(), kMegatronBf16).phase, MemoryPhase::kLoss);
+  // Gathered weights stay, gradients do not exist yet: 2 bytes of the head's 100 M and one of 40 M.
+  in.sharding_stage = 3;
+  in.data_shards = in.expert_data_shards = 8;
+  EXPECT_EQ(at(stage_memory_phases(in, bare_rules(), kMegatronBf16), MemoryPhase::kLoss).working,
+            (Bytes{2 * 140 * kMillion}));
 }
 
 TEST(UnitMemory, ReservedAndContextStandOnTopOfAllocated) {
