@@ -69,7 +69,7 @@ class Layers {
   }
   [[nodiscard]] std::string source() const {
     if (!base_) return read_source(own_);
-    const std::string shared = read_source(*base_);
+    std::string shared = read_source(*base_);
     const std::vector<std::string> keys = own_.keys();
     const bool overrides = std::any_of(keys.begin(), keys.end(), [](const std::string& key) {
       return key != "use" && key != "source";
