@@ -108,7 +108,7 @@ TEST(UnitMemoryKorthikanti, ParametersAndOptimizer) {
   }
 }
 
-// Table 4's layer totals in units of s b h bytes.
+// Table 2, activations of a layer in units of s b h bytes.
 TEST(UnitMemoryKorthikanti, LayerTotals) {
   for (const Row& r : kRows) {
     const LayerKind kind = gpt_block(r);
