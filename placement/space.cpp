@@ -99,6 +99,7 @@ std::vector<Node> nodes_of(const PlanProblem& p, Framework framework, const Pins
         if (p.devices() % e != 0) continue;
         for (const int tau : t > 1 && experts > 0 ? std::vector<int>{1, t} : std::vector<int>{1}) {
           if (pins.expert_tensor && *pins.expert_tensor != tau) continue;
+          if (p.devices() % (e * tau) != 0) continue;
           Node node{t, c, e, tau, 1, sequence_parallel_of(pins, p, t)};
           if (!layers_take(*p.graph, node, rules)) continue;
           for (const int b : microbatches) {

@@ -22,7 +22,9 @@ void expect_same_plans(const SearchResult& a, const SearchResult& b, const std::
         << what << ": " << short_text(a.plans[i].plan) << " against "
         << short_text(b.plans[i].plan);
   }
-  if (!a.plans.empty()) EXPECT_EQ(a.plans[0].plan, b.plans[0].plan) << what;
+  if (!a.plans.empty()) {
+    EXPECT_EQ(a.plans[0].plan, b.plans[0].plan) << what;
+  }
   EXPECT_EQ(a.counts.plans, b.counts.plans) << what;
 }
 
@@ -85,7 +87,7 @@ TEST(LawSearch, TheStepIsTheSumOfItsParts) {
   options.top = 50;
   for (const RankedPlan& ranked : question.best_first(options).plans) {
     const Prediction& p = ranked.prediction;
-    EXPECT_NEAR(p.step.total() / p.step_time, 1.0, kSameArithmetic * 1e3)
+    EXPECT_NEAR(p.step.total() / p.step_time, 1.0, 1e-9)
         << short_text(ranked.plan);
     EXPECT_GE(p.step.bubble.value, -1e-9 * p.step_time.value) << short_text(ranked.plan);
     for (const MemoryBreakdown& m : p.memory) {
