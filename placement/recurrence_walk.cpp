@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The recurrence over an order that is written out: one rank's list is followed until it waits.
 #include <algorithm>
-#include <optional>
 
 #include "core/contracts.h"
 #include "placement/recurrence.h"
 
 namespace towtank {
 namespace {
+
+/// No time is negative. Half the memory of an optional, which is what the walk spends its time on.
+constexpr Seconds kNotRun{-1.0};
 
 class Walk {
  public:
@@ -20,8 +22,8 @@ class Walk {
     EXPECTS(hops.size() == stages.size());
     EXPECTS(schedule.order.size() == static_cast<std::size_t>(shape.ranks));
     const std::size_t cells = stages.size() * static_cast<std::size_t>(shape.microbatches);
-    forward_end_.resize(cells);
-    gradient_end_.resize(cells);
+    forward_end_.resize(cells, kNotRun);
+    gradient_end_.resize(cells, kNotRun);
   }
 
   /// Calls done(rank, action, start, end) for every action, in an order that respects dependencies.
@@ -38,9 +40,9 @@ class Walk {
         const std::vector<Action>& order = schedule_.order[RankId{static_cast<int>(r)}];
         for (; next[r] < order.size(); ++next[r], --left) {
           const Action& action = order[next[r]];
-          const std::optional<Seconds> ready = ready_time(action);
-          if (!ready) break;
-          const Seconds start = std::max(free[r], *ready);
+          const Seconds ready = ready_time(action);
+          if (ready == kNotRun) break;
+          const Seconds start = std::max(free[r], ready);
           free[r] = start + duration(action);
           finish(action, free[r]);
           done(RankId{static_cast<int>(r)}, action, start, free[r]);
@@ -51,8 +53,6 @@ class Walk {
   }
 
  private:
-  using Ends = std::vector<std::optional<Seconds>>;
-
   [[nodiscard]] std::size_t cell(int stage, MicrobatchId microbatch) const {
     return static_cast<std::size_t>(stage) *
                static_cast<std::size_t>(schedule_.shape.microbatches) +
@@ -74,26 +74,24 @@ class Walk {
     contract_violated("EXPECTS", "a known phase", __FILE__, __LINE__);
   }
 
-  /// When all dependencies have arrived; nullopt while one has not run.
-  [[nodiscard]] std::optional<Seconds> ready_time(const Action& action) const {
+  /// When all dependencies have arrived; kNotRun while one has not run.
+  [[nodiscard]] Seconds ready_time(const Action& action) const {
     const int stage = action.stage.value;
     const bool hop = schedule_.shape.ranks > 1;
     const HopTime& hops = hops_[static_cast<std::size_t>(stage)];
     switch (action.phase) {
       case Phase::kForward: {
         if (stage == 0) return Seconds{};
-        const std::optional<Seconds>& input = forward_end_[cell(stage - 1, action.microbatch)];
-        if (!input) return std::nullopt;
-        return *input + (hop ? hops.forward : Seconds{});
+        const Seconds input = forward_end_[cell(stage - 1, action.microbatch)];
+        return input == kNotRun ? kNotRun : input + (hop ? hops.forward : Seconds{});
       }
       case Phase::kBackward:
       case Phase::kInputGrad: {
-        const std::optional<Seconds>& own = forward_end_[cell(stage, action.microbatch)];
-        if (!own) return std::nullopt;
-        if (static_cast<std::size_t>(stage) + 1 == stages_.size()) return own;
-        const std::optional<Seconds>& gradient = gradient_end_[cell(stage + 1, action.microbatch)];
-        if (!gradient) return std::nullopt;
-        return std::max(*own, *gradient + (hop ? hops.backward : Seconds{}));
+        const Seconds own = forward_end_[cell(stage, action.microbatch)];
+        if (own == kNotRun || static_cast<std::size_t>(stage) + 1 == stages_.size()) return own;
+        const Seconds gradient = gradient_end_[cell(stage + 1, action.microbatch)];
+        if (gradient == kNotRun) return kNotRun;
+        return std::max(own, gradient + (hop ? hops.backward : Seconds{}));
       }
       case Phase::kWeightGrad:
         return gradient_end_[cell(stage, action.microbatch)];
@@ -112,8 +110,8 @@ class Walk {
   const PipelineSchedule& schedule_;
   std::span<const StageTime> stages_;
   std::span<const HopTime> hops_;
-  Ends forward_end_;
-  Ends gradient_end_;  // of B or I: what the stage before waits for
+  std::vector<Seconds> forward_end_;   // by (stage, microbatch)
+  std::vector<Seconds> gradient_end_;  // of B or I: what the stage before waits for
 };
 
 }  // namespace
