@@ -83,7 +83,7 @@ void add_collectives(LayerCost& out, const LocalLayer& layer, const Compute& com
 
 }  // namespace
 
-Seconds LayerCost::recompute(RecomputeMode mode, unsigned selective_groups) const {
+Seconds LayerCost::recompute(RecomputeMode mode, const FrameworkRules& rules) const {
   switch (mode) {
     case RecomputeMode::kNone:
       return {};
@@ -92,7 +92,9 @@ Seconds LayerCost::recompute(RecomputeMode mode, unsigned selective_groups) cons
     case RecomputeMode::kSelective: {
       Seconds sum;
       for (std::size_t g = 0; g < kRecomputeGroupCount; ++g) {
-        if ((selective_groups >> g & 1U) != 0U) sum += rerun[g];
+        if ((rules.selective_groups.value >> g & 1U) == 0U) continue;
+        const bool mlp = g == index_of(RecomputeGroup::kMlp);
+        sum += (mlp ? 1.0 - rules.selective_mlp_kept.value : 1.0) * rerun[g];
       }
       return sum;
     }

@@ -41,7 +41,7 @@ struct LayerCost {
 
   [[nodiscard]] Seconds backward() const { return input_grad + weight_grad; }
   /// Forward repeated by a recompute mode, its communication included for a full one.
-  [[nodiscard]] Seconds recompute(RecomputeMode mode, unsigned selective_groups) const;
+  [[nodiscard]] Seconds recompute(RecomputeMode mode, const FrameworkRules& rules) const;
 };
 
 [[nodiscard]] LayerCost layer_cost(const LocalLayer&, const CostModel&, const AxisGroups&,

@@ -95,6 +95,9 @@ MemoryBreakdown rank_memory(const PlanProblem& problem, const Mesh& mesh, const 
   input.expert_data_shards = layout.data * d.context * d.tensor / (d.expert * d.expert_tensor);
   input.sharding_stage = layout.sharding_stage;
   input.tensor = d.tensor;
+  input.sequence_parallel = d.sequence_parallel;
+  input.microbatches = layout.microbatches;
+  input.pipelined = layout.pipeline > 1;
   if (layout.pipeline > 1 && rank == layout.pipeline - 1) {
     input.extra_parameters = mesh.tied_parameters();
   }

@@ -74,21 +74,29 @@ DataAxis::Extra DataAxis::per_microbatch(const StageRange& range, const StageSum
   const FrameworkRules& rules = mesh_->rules();
   const double interference = mesh_->runtime().interference;
   if (layout_->sharding_stage >= 3 && !kinds_.empty()) {
-    const bool each = rules.reduce_cadence_high.value == ReduceCadence::kPerMicrobatch;
+    const bool pipelined = layout_->pipeline > 1;
+    const bool each = (pipelined ? rules.reduce_cadence_pipeline : rules.reduce_cadence_high)
+                          .value == ReduceCadence::kPerMicrobatch;
+    const bool regather =
+        (pipelined ? rules.reshard_in_pipeline : rules.reshard_after_forward).value;
+    // Parameters that stay gathered are gathered once a step.
+    const double forward_share = pipelined && !regather ? 1.0 / layout_->microbatches : 1.0;
     const int microbatches = std::max(1, layout_->microbatches);
     mesh_->for_each_kind(range, [&](std::size_t k, int n) {
       const LayerCost& cost = mesh_->cost(k);
       const Seconds gather = kinds_[k].gather;
       const Seconds reduce = each ? kinds_[k].reduce : kinds_[k].reduce / microbatches;
-      extra.forward += n * beside(gather, cost.forward, interference);
+      extra.forward += n * beside(forward_share * gather, cost.forward, interference);
       extra.backward +=
-          n * beside((rules.reshard_after_forward.value ? gather : Seconds{}) + reduce,
+          n * beside((regather ? gather : Seconds{}) + reduce,
                      cost.backward(), interference);
     });
     return extra;
   }
-  const ReduceCadence cadence = layout_->sharding_stage >= 2 ? rules.reduce_cadence_high.value
-                                                             : rules.reduce_cadence_low.value;
+  const ReduceCadence cadence =
+      layout_->sharding_stage < 2 ? rules.reduce_cadence_low.value
+      : layout_->pipeline > 1     ? rules.reduce_cadence_pipeline.value
+                                  : rules.reduce_cadence_high.value;
   if (cadence == ReduceCadence::kPerMicrobatch && layout_->microbatches > 1) {
     // The last microbatch's reduction is the step's tail; the others lie beside their backward.
     const Seconds backward = s.input_grad + s.weight_grad;

@@ -81,9 +81,8 @@ void Mesh::add_layer(std::size_t kind) {
   add(forward_, cost.forward.value);
   add(input_grad_, cost.input_grad.value);
   add(weight_grad_, cost.weight_grad.value);
-  const unsigned groups = rules_->selective_groups.value;
-  add(rerun_full_, cost.recompute(RecomputeMode::kFull, groups).value);
-  add(rerun_selective_, cost.recompute(RecomputeMode::kSelective, groups).value);
+  add(rerun_full_, cost.recompute(RecomputeMode::kFull, *rules_).value);
+  add(rerun_selective_, cost.recompute(RecomputeMode::kSelective, *rules_).value);
   add(dense_, local_[kind].dense_parameters);
   add(expert_, local_[kind].expert_parameters);
   for (std::size_t k = 0; k < counts_.size(); ++k) {
