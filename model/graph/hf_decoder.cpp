@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/graph/hf_decoder.h"
 
+#include <algorithm>
 #include <string>
 
 namespace towtank::detail {
@@ -10,6 +11,13 @@ void refuse_division(const HfFields& f, const std::string& what, int size, const
                      int parts) {
   f.object().fault(what + " = " + std::to_string(size) + " does not divide by " + by + " = " +
                    std::to_string(parts));
+}
+
+int even_heads(const HfFields& f, int hidden, int heads) {
+  if (hidden % heads != 0) {
+    refuse_division(f, "hidden_size", hidden, "num_attention_heads", heads);
+  }
+  return std::max(1, hidden / heads);
 }
 
 }  // namespace
@@ -23,6 +31,11 @@ void read_heads(const HfFields& f, int hidden, const DecoderDefaults& defaults,
     attention.kv_heads = attention.heads;
     return;
   }
+  if (!defaults.grouped) {
+    attention.kv_heads = attention.heads;
+    attention.head_width = even_heads(f, hidden, attention.heads);
+    return;
+  }
   const int kv = defaults.kv_heads > 0 ? defaults.kv_heads : attention.heads;
   attention.kv_heads = f.take(fields::kKvHeads, kv, 1, 1 << 16);
   if (attention.heads % attention.kv_heads != 0) {
@@ -30,14 +43,11 @@ void read_heads(const HfFields& f, int hidden, const DecoderDefaults& defaults,
                     attention.kv_heads);
   }
   if (defaults.head_width > 0) {
-    attention.head_width = f.take({"head_dim"}, defaults.head_width, 1, 1 << 16);
-  } else if (const auto width = f.maybe({"head_dim"}, 1 << 16)) {
+    attention.head_width = f.take({"head_dim", "kv_channels"}, defaults.head_width, 1, 1 << 16);
+  } else if (const auto width = f.maybe({"head_dim", "kv_channels"}, 1 << 16)) {
     attention.head_width = *width;
   } else {
-    attention.head_width = hidden / attention.heads;
-    if (hidden % attention.heads != 0) {
-      refuse_division(f, "hidden_size", hidden, "num_attention_heads", attention.heads);
-    }
+    attention.head_width = even_heads(f, hidden, attention.heads);
   }
 }
 
@@ -83,7 +93,7 @@ TransformerSpec decoder(const HfFields& f, const HfRequest& request,
   spec.layers = f.need(fields::kLayers, defaults.layers, kMaxLayers);
   read_heads(f, spec.block.hidden, defaults, spec.block.attention);
   spec.head.vocabulary = f.need(fields::kVocabulary, defaults.vocabulary, kMaxVocabulary);
-  spec.head.tied = f.flag(fields::kTied, defaults.tied);
+  spec.head.tied = f.tied(defaults.tied);
   spec.head.hidden = spec.block.hidden;
   spec.head.norm = spec.block.norm;
   spec.embedding.hidden = spec.block.hidden;

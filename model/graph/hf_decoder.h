@@ -13,6 +13,7 @@ struct DecoderDefaults {
   int head_width = 0;  ///< 0: hidden / heads
   bool tied = false;
   bool latent = false;  ///< latent attention: head_dim and key-value heads mean nothing
+  bool grouped = true;  ///< the class knows head_dim and key-value heads
 };
 
 /// A decoder with rotary positions and RMS norms; the caller sets what its family does otherwise.

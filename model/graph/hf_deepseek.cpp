@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // DeepSeek-V2 and V3: latent attention, many small experts, multi-token prediction. Class defaults
 // as in transformers 4.5x, models/deepseek_v*/configuration_deepseek_v*.py.
+#include <algorithm>
+
 #include "model/graph/hf_decoder.h"
 
 namespace towtank {
@@ -66,7 +68,13 @@ MoeSpec read_moe(const HfFields& f, const DeepseekDefaults& defaults) {
   const int shared = f.stated({"n_shared_experts"}) && !f.find({"n_shared_experts"})
                          ? 0
                          : f.take({"n_shared_experts"}, defaults.shared, 0, 1 << 10);
-  moe.shared_width = shared * moe.width;
+  const std::int64_t width = std::int64_t{shared} * moe.width;
+  if (width > kMaxWidth) {
+    f.object().fault("n_shared_experts * moe_intermediate_size = " + std::to_string(width) +
+                     " is too large");
+  } else {
+    moe.shared_width = static_cast<int>(width);
+  }
   return moe;
 }
 

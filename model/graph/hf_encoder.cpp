@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // BERT and ViT: bidirectional encoders. Class defaults as in transformers 4.5x,
 // models/<family>/configuration_<family>.py.
+#include <algorithm>
+
 #include "model/graph/hf_decoder.h"
 
 namespace towtank {
@@ -14,7 +16,6 @@ BlockSpec encoder_block(const HfFields& f) {
       .vocabulary = 30522, .hidden = 768, .width = 3072, .layers = 12, .heads = 12};
   BlockSpec block;
   block.hidden = f.need(fields::kHidden, defaults.hidden);
-  f.object().ignore("num_key_value_heads");
   detail::read_heads(f, block.hidden, defaults, block.attention);
   block.norm = NormKind::kLayer;
   block.attention.qkv_bias = block.attention.output_bias = true;
@@ -70,19 +71,46 @@ void add_blocks(ModelGraph& graph, const BlockSpec& block, int layers, int token
   }
 }
 
-/// Image patches through one product, a class token and positions.
-LayerKind patch_embedding(int hidden, int patches, int patch_elements, bool dropout) {
+/// How an image becomes tokens.
+struct Patches {
+  int image, patch, channels;
+  int count;  ///< of patches; a class token stands before them
+  [[nodiscard]] std::int64_t elements() const { return std::int64_t{channels} * patch * patch; }
+};
+
+/// Patches through one product, a class token and positions.
+LayerKind patch_embedding(int hidden, const Patches& patches) {
   LayerKind kind;
   kind.name = "patches";
-  Op patch = product_op("patches", Split::kReplicate, patches, patch_elements, hidden, true);
-  kind.ops.push_back(std::move(patch));
-  const double tokens = patches + 1;
+  kind.ops.push_back(
+      product_op("patches", Split::kReplicate, patches.count, patches.elements(), hidden, true));
+  const double tokens = patches.count + 1;
   Op positions = memory_op_spec("positions", OpKind::kEmbedding, Split::kReplicate,
                                 3 * tokens * hidden, 2 * tokens * hidden);
   positions.parameters = (tokens + 1) * hidden;  // a row each and the class token
   kind.ops.push_back(std::move(positions));
-  static_cast<void>(dropout);
   return kind;
+}
+
+Patches read_patches(const HfFields& f, const HfRequest& request) {
+  Patches p{};
+  p.image = f.take({"image_size"}, 224, 1, 1 << 13);
+  p.patch = f.take({"patch_size"}, 16, 1, 1 << 13);
+  p.channels = f.take({"num_channels"}, 3, 1, 1 << 10);
+  const int side = std::max(1, p.image / p.patch);
+  p.count = side * side;
+  if (p.image % p.patch != 0) {
+    f.object().fault("image_size = " + std::to_string(p.image) +
+                     " does not divide by patch_size = " + std::to_string(p.patch));
+  }
+  const int tokens = p.count + 1;
+  if (request.sequence_length > 0 && request.sequence_length != tokens) {
+    f.fault({"--sequence", std::to_string(request.sequence_length) + " tokens do not fit vit",
+             "an image of " + std::to_string(p.image) + " with patches of " +
+                 std::to_string(p.patch) + " has " + std::to_string(tokens) + " tokens",
+             "Leave it out."});
+  }
+  return p;
 }
 
 int labels_of(const HfFields& f) {
@@ -97,8 +125,7 @@ int labels_of(const HfFields& f) {
 }  // namespace
 
 ModelGraph read_bert(const HfFields& f, const HfRequest& request) {
-  const BlockSpec read = encoder_block(f);
-  BlockSpec block = read;
+  BlockSpec block = encoder_block(f);
   block.dropout = f.rate({"hidden_dropout_prob"}, 0.1) > 0;
   const int layers = f.need(fields::kLayers, 12, kMaxLayers);
   EmbeddingSpec embedding;
@@ -109,7 +136,7 @@ ModelGraph read_bert(const HfFields& f, const HfRequest& request) {
   embedding.norm = NormKind::kLayer;
   embedding.dropout = block.dropout;
   const int tokens = hf_tokens(f, request, embedding.positions);
-  if (!f.flag(fields::kTied, true)) {
+  if (!f.tied(true)) {
     f.object().fault("tie_word_embeddings = false is not understood for bert");
   }
   ModelGraph graph;
@@ -140,37 +167,22 @@ ModelGraph read_vit(const HfFields& f, const HfRequest& request) {
   block.attention.qkv_bias = f.flag({"qkv_bias"}, true);
   block.dropout = f.rate({"hidden_dropout_prob"}, 0.0) > 0;
   const int layers = f.need(fields::kLayers, 12, kMaxLayers);
-  const int image = f.take({"image_size"}, 224, 1, 1 << 14);
-  const int patch = f.take({"patch_size"}, 16, 1, 1 << 14);
-  const int channels = f.take({"num_channels"}, 3, 1, 1 << 10);
-  const int side = std::max(1, image / std::max(1, patch));
-  const int tokens = side * side + 1;
-  if (image % std::max(1, patch) != 0) {
-    f.object().fault("image_size = " + std::to_string(image) +
-                     " does not divide by patch_size = " + std::to_string(patch));
-  }
-  if (request.sequence_length > 0 && request.sequence_length != tokens) {
-    f.fault({"--sequence", std::to_string(request.sequence_length) + " tokens do not fit vit",
-             "an image of " + std::to_string(image) + " with patches of " + std::to_string(patch) +
-                 " has " + std::to_string(tokens) + " tokens",
-             "Leave it out."});
-  }
+  const Patches patches = read_patches(f, request);
+  const int tokens = patches.count + 1;
+  const int labels = labels_of(f);
   ModelGraph graph;
   graph.family = f.family();
   graph.sample_tokens = tokens;
-  graph.sample_shape = {channels, image, image};
-  append_layer(graph, "patches",
-               graph.kinds.push_back(patch_embedding(block.hidden, tokens - 1,
-                                                     channels * patch * patch, block.dropout)),
+  graph.sample_shape = {patches.channels, patches.image, patches.image};
+  const double elements = static_cast<double>(tokens) * block.hidden;
+  append_layer(graph, "patches", graph.kinds.push_back(patch_embedding(block.hidden, patches)),
                Pin::kFirst, 0);
   add_blocks(graph, block, layers, tokens);
-  const int labels = labels_of(f);
   LayerKind head;
   head.name = "classifier";
   head.ops.push_back(norm_op("norm", NormKind::kLayer, block.hidden, tokens, true));
   head.ops.push_back(product_op("classifier", Split::kReplicate, 1, block.hidden, labels, true));
-  append_layer(graph, "classifier", graph.kinds.push_back(std::move(head)), Pin::kLast,
-               static_cast<double>(tokens) * block.hidden);
+  append_layer(graph, "classifier", graph.kinds.push_back(std::move(head)), Pin::kLast, elements);
   return graph;
 }
 

@@ -42,6 +42,11 @@ void HfFields::assume(std::string text) const {
   if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(std::move(text));
 }
 
+void HfFields::fault(Fault fault) const {
+  auto& all = notes_.faults;
+  if (std::find(all.begin(), all.end(), fault) == all.end()) all.push_back(std::move(fault));
+}
+
 bool HfFields::stated(FieldNames names) const {
   const std::vector<std::string> keys = object_.keys();
   return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
@@ -53,7 +58,7 @@ int HfFields::need(FieldNames names, int class_default, int most) const {
   if (const auto value = find(names)) {
     return static_cast<int>(value->as_integer({.low = 1, .high = static_cast<double>(most)}));
   }
-  if (nested_) {
+  if (outer_) {
     assume(name_of(names) + " = " + std::to_string(class_default) + " (" + family_ + " default)");
     return class_default;
   }
@@ -87,6 +92,14 @@ bool HfFields::flag(FieldNames names, bool class_default) const {
   assume(name_of(names) + " = " + (class_default ? "true" : "false") + " (" + family_ +
          " default)");
   return class_default;
+}
+
+bool HfFields::tied(bool class_default) const {
+  constexpr std::string_view kKey = "tie_word_embeddings";
+  if (!object_.find(kKey) && outer_) {
+    if (const auto value = outer_->find(kKey)) return value->as_bool();
+  }
+  return flag({kKey}, class_default);
 }
 
 double HfFields::rate(FieldNames names, double class_default) const {

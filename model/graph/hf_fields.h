@@ -50,8 +50,10 @@ struct HfNotes {
 
 class HfFields {
  public:
-  HfFields(const JsonReader& object, std::string family, bool nested, HfNotes& notes)
-      : object_(object), family_(std::move(family)), nested_(nested), notes_(notes) {}
+  /// `outer`: the config around a nested one.
+  HfFields(const JsonReader& object, std::string family, std::optional<JsonReader> outer,
+           HfNotes& notes)
+      : object_(object), family_(std::move(family)), outer_(std::move(outer)), notes_(notes) {}
 
   /// An integer in [1, most].
   [[nodiscard]] int need(FieldNames, int class_default, int most = kMaxWidth) const;
@@ -60,6 +62,8 @@ class HfFields {
   /// An integer in [1, most] or nothing (absent or null), without a note.
   [[nodiscard]] std::optional<int> maybe(FieldNames, int most = kMaxWidth) const;
   [[nodiscard]] bool flag(FieldNames, bool class_default) const;
+  /// tie_word_embeddings, of the outer config where the nested one is silent.
+  [[nodiscard]] bool tied(bool class_default) const;
   /// A rate in [0, 1], e.g. of dropout.
   [[nodiscard]] double rate(FieldNames, double class_default) const;
   [[nodiscard]] std::string text(FieldNames, std::string_view class_default) const;
@@ -70,15 +74,15 @@ class HfFields {
   [[nodiscard]] bool stated(FieldNames) const;
 
   void assume(std::string text) const;
-  /// A fault that is not the file's.
-  void fault(Fault fault) const { notes_.faults.push_back(std::move(fault)); }
+  /// A fault that is not the file's; told once.
+  void fault(Fault fault) const;
   [[nodiscard]] const JsonReader& object() const { return object_; }
   [[nodiscard]] const std::string& family() const { return family_; }
 
  private:
   JsonReader object_;
   std::string family_;
-  bool nested_;
+  std::optional<JsonReader> outer_;
   HfNotes& notes_;
 };
 
@@ -94,7 +98,6 @@ inline constexpr FieldNames kVocabulary{"vocab_size"};
 inline constexpr FieldNames kPositions{"max_position_embeddings", "n_positions", "n_ctx"};
 inline constexpr FieldNames kExperts{"num_local_experts", "num_experts", "n_routed_experts"};
 inline constexpr FieldNames kChosen{"num_experts_per_tok", "experts_per_token"};
-inline constexpr FieldNames kTied{"tie_word_embeddings"};
 }  // namespace fields
 
 }  // namespace towtank

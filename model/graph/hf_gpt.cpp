@@ -9,9 +9,9 @@ namespace {
 using detail::DecoderDefaults;
 
 constexpr DecoderDefaults kGpt2{
-    .vocabulary = 50257, .hidden = 768, .layers = 12, .heads = 12, .tied = true};
+    .vocabulary = 50257, .hidden = 768, .layers = 12, .heads = 12, .tied = true, .grouped = false};
 constexpr DecoderDefaults kBloom{
-    .vocabulary = 250880, .hidden = 64, .layers = 2, .heads = 8, .tied = true};
+    .vocabulary = 250880, .hidden = 64, .layers = 2, .heads = 8, .tied = true, .grouped = false};
 constexpr DecoderDefaults kFalcon{
     .vocabulary = 65024, .hidden = 4544, .layers = 32, .heads = 71, .tied = true};
 
@@ -33,7 +33,8 @@ ModelGraph read_gpt2(const HfFields& f, const HfRequest& request) {
   TransformerSpec spec = detail::decoder(f, request, kGpt2);
   make_plain(spec, true, four_hidden(f, spec));
   spec.block.attention.rotary = false;
-  spec.embedding.positions = f.need(fields::kPositions, 1024, kMaxTokens);
+  spec.embedding.positions =
+      f.need({"n_positions", "n_ctx", "max_position_embeddings"}, 1024, kMaxTokens);
   static_cast<void>(hf_tokens(f, request, spec.embedding.positions));
   spec.block.dropout = f.rate({"resid_pdrop"}, 0.1) > 0;
   spec.embedding.dropout = f.rate({"embd_pdrop"}, 0.1) > 0;
@@ -62,7 +63,8 @@ ModelGraph read_falcon(const HfFields& f, const HfRequest& request) {
   }
   make_plain(spec, f.flag({"bias"}, false), four_hidden(f, spec));
   spec.block.attention.rotary = !f.flag({"alibi"}, false);
-  spec.block.parallel = grouped || f.flag({"parallel_attn"}, true);
+  const bool parallel = f.flag({"parallel_attn"}, true);
+  spec.block.parallel = grouped || parallel;
   const int norms = f.maybe({"num_ln_in_parallel_attn"}, 2).value_or(grouped ? 2 : 1);
   spec.block.shared_norm = norms == 1;
   spec.block.dropout = f.rate({"hidden_dropout"}, 0.0) > 0;

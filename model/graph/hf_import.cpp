@@ -151,7 +151,8 @@ ModelGraph import_hf_config(const JsonFile& file, int sequence_length) {
   const HfFamily* family = family_of(text, notes);
   ModelGraph graph;
   if (family != nullptr) {
-    const HfFields fields(text.object, std::string(family->model_type), text.nested, notes);
+    const HfFields fields(text.object, std::string(family->model_type),
+                          text.nested ? std::optional(root) : std::nullopt, notes);
     graph = family->read(fields, {.sequence_length = sequence_length});
     note_quantization(root, notes);
     if (text.nested) note_quantization(text.object, notes);

@@ -84,7 +84,7 @@ ModelGraph read_t5(const HfFields& f, const HfRequest& request) {
   HeadSpec head;
   head.hidden = block.hidden;
   head.vocabulary = f.need(fields::kVocabulary, 32128, kMaxVocabulary);
-  head.tied = f.flag(fields::kTied, true);
+  head.tied = f.tied(true);
   head.norm = block.norm;
   EmbeddingSpec embedding;
   embedding.hidden = block.hidden;
