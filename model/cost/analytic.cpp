@@ -26,8 +26,10 @@ constexpr int kAssumedMultiprocessors = 108;
 // Time between the ends of two dependent tiny kernels: 2 us alone for element-wise ones, 4 us for
 // products (Vidur, CUDA graphs).
 constexpr double kGap = 3e-6;
-// An eager framework's time for one operator. Assumed: 5 to 10 us are commonly seen.
-constexpr double kHost = 6e-6;
+// An eager framework's time for one operator: 5 to 25 us from Python to the driver
+// (jiahuanglin.xyz/all_lessons/gpu_kernel_serving, lesson 18), 26 us for a linear layer with its
+// module (dev-discuss.pytorch.org/t/110). The middle of the range; assumed.
+constexpr double kHost = 15e-6;
 // Time at full bandwidth that a kernel needs before its loads arrive (Little's law with about 1 us
 // of latency under load; Vidur: 3 us for 6 MB on an H100). Assumed.
 constexpr double kRampTime = 1e-6;
@@ -181,8 +183,8 @@ OpCost AnalyticCostModel::op(const OpSignature& op) const {
   const bool in_turn = op.kind == OpKind::kAttention && !op.fused;
   const double body = in_turn ? compute + memory : std::max(compute, memory);
   const double kernels = op.kernels;
-  const double launch = std::max(kernels * kGap, kernels * kHost - body);
-  return {{launch + body}, {compute}, {memory}, {launch}, Basis::kAnalytic};
+  const double time = std::max(kernels * kGap + body, kernels * kHost);
+  return {{time}, {compute}, {memory}, {time - body}, Basis::kAnalytic};
 }
 
 CollectiveCost AnalyticCostModel::collective(const CollectiveCall& call) const {

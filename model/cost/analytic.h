@@ -2,8 +2,8 @@
 #pragma once
 /// The cost model of a machine that nobody has measured: rooflines with documented efficiencies.
 ///
-///     time    = launch + max(compute, memory)              unfused attention: compute + memory
-///     launch  = max(kernels * gap, kernels * host - body)  body: what stands beside it above
+///     time    = max(kernels * gap + body, kernels * host),  launch = time - body
+///     body    = max(compute, memory);                       unfused attention: compute + memory
 ///     memory  = (traffic + ramp) / (bandwidth * e_m)
 ///
 ///   gap, host   what one launch costs the device, and its host: a device that outruns the host
@@ -21,7 +21,8 @@
 ///   tiles       batch * ceil(m/T) * ceil(n/T), T = 128: a device works on whole tiles
 ///   P, idle     multiprocessors; the share of them that the last wave of tiles leaves without work
 ///   k_half      depth of a product that takes as long as starting and storing a tile
-///   e_max       best shape reached over datasheet peak, by generation (efficiencies.h); likewise
+///   e_max       what large products reach of the datasheet peak, by generation (efficiencies.h);
+///   likewise
 ///               e_flash, by pass
 ///   n_half      keys at which fused attention reaches half its rate; k_half' the same of head
 ///   width

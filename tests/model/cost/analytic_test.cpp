@@ -44,7 +44,8 @@ TEST(UnitAnalytic, TimeIsLaunchAndTheSlowerOfComputeAndMemory) {
        {matmul(DType::kBf16, 1, 8192, 8192, 8192), matmul(DType::kBf16, 1, 8192, 8192, 1),
         stream(OpKind::kNorm, 1'000'000'000), attention_core({64, 4096}, true, true)}) {
     const OpCost c = cost_on(a100(), op);
-    EXPECT_EQ(c.time.value, c.launch.value + std::max(c.compute.value, c.memory.value));
+    EXPECT_CLOSE(c.time.value, c.launch.value + std::max(c.compute.value, c.memory.value),
+                 kSameArithmetic);
     EXPECT_EQ(c.basis, Basis::kAnalytic);
   }
 }
@@ -52,7 +53,7 @@ TEST(UnitAnalytic, TimeIsLaunchAndTheSlowerOfComputeAndMemory) {
 // Kernels of unfused attention run one after the other.
 TEST(UnitAnalytic, UnfusedAttentionAddsComputeAndMemory) {
   const OpCost c = cost_on(a100(), attention_core({64, 4096}, false, false));
-  EXPECT_EQ(c.time.value, c.launch.value + (c.compute.value + c.memory.value));
+  EXPECT_CLOSE(c.time.value, c.launch.value + c.compute.value + c.memory.value, kSameArithmetic);
   EXPECT_GT(c.memory.value, c.compute.value);
 }
 
@@ -79,8 +80,8 @@ TEST(UnitAnalytic, TinyKernelsAreBoundByTheHost) {
   const double one = seconds_of(stream(OpKind::kElementwise, 8), h100());
   EXPECT_CLOSE(seconds_of(stream(OpKind::kElementwise, 8, 10), h100()), 10 * one, kSameArithmetic);
   EXPECT_CLOSE(seconds_of(stream(OpKind::kElementwise, 8), v100()), one, kSameArithmetic);
-  EXPECT_GE(one, 5e-6);
-  EXPECT_LE(one, 10e-6);
+  EXPECT_GE(one, 5e-6);  // from Python to the driver: 5 to 25 us
+  EXPECT_LE(one, 25e-6);
 }
 
 // A kernel that takes long hides the host; only the device's own gap stays.
