@@ -21,11 +21,10 @@
 ///   tiles       batch * ceil(m/T) * ceil(n/T), T = 128: a device works on whole tiles
 ///   P, idle     multiprocessors; the share of them that the last wave of tiles leaves without work
 ///   k_half      depth of a product that takes as long as starting and storing a tile
-///   e_max       what large products reach of the datasheet peak, by generation (efficiencies.h);
-///   likewise
-///               e_flash, by pass
-///   n_half      keys at which fused attention reaches half its rate; k_half' the same of head
-///   width
+///   e_max       what large products reach of the datasheet peak, by generation (efficiencies.h)
+///   e_flash     what fused attention reaches of it, by generation and pass
+///   n_half      keys at which fused attention reaches half of that; k_half' the same of head width
+///   e_v         what chains of vector instructions reach
 ///
 /// Eight- and four-bit floats gain what was measured in training, not their peak. A dtype that the
 /// device has no units for runs on the next wider ones it has (bf16 on a V100: fp16).
