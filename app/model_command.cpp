@@ -70,7 +70,7 @@ std::string report(const ModelGraph& graph, const Workload& workload) {
   }
   if (graph.mtp_parameters > 0) {
     out += "Not in the total: " + with_thousands(std::llround(graph.mtp_parameters)) +
-           " parameters that predict further tokens\n";
+           " parameters of further heads\n";
   }
   if (graph.assumptions.empty()) return out + "Nothing was left to the family's defaults.\n";
   out += "Not in the file, the family's default taken:\n";
@@ -90,7 +90,7 @@ std::string report_json(const ModelGraph& graph, const Workload& workload) {
            {"sequence_length", graph.sample_tokens},
            {"parameters", std::llround(graph.total_parameters())},
            {"active_parameters", std::llround(graph.active_parameters())},
-           {"further_token_parameters", std::llround(graph.mtp_parameters)},
+           {"further_head_parameters", std::llround(graph.mtp_parameters)},
            {"tied_embedding", graph.tied_embedding},
            {"free_layers", graph.free_layers()}};
   out["parts"] = Json::array();

@@ -48,7 +48,7 @@ std::string model_line(const Question& q) {
                     parameters_text(total);
   if (active < total) out += ", " + parameters_text(active) + " active a token";
   if (q.graph.mtp_parameters > 0) {
-    out += ", " + parameters_text(q.graph.mtp_parameters) + " more for further tokens";
+    out += ", " + parameters_text(q.graph.mtp_parameters) + " more in further heads";
   }
   return out + "), " + q.graph.family + ", " + counted(q.graph.free_layers(), "layer");
 }
@@ -103,8 +103,8 @@ TextTable plan_table() {
                     {"sched", Align::kLeft, 1}, {"zero", Align::kRight, 1},
                     {"sp", Align::kRight, 1}, {"recomp", Align::kLeft, 1},
                     {"step", Align::kRight, 1}, {"MFU %", Align::kRight, 1},
-                    {"tok/s/dev", Align::kRight, 1}, {"GiB", Align::kRight, 1},
-                    {"slower: cause, % of #1's step", Align::kLeft, 2}});
+                    {"tok/s", Align::kRight, 1}, {"GiB", Align::kRight, 1},
+                    {"slower: why", Align::kLeft, 2}});
 }
 
 void add_plan(TextTable& table, std::size_t rank, const RankedPlan& ranked,
@@ -210,7 +210,8 @@ std::string plans_text(const Question&, const std::vector<RankedPlan>& plans, co
   for (const Column column : {kCp, kEp, kEtp, kVp}) table.hide_column_if_all(column, "1");
   const std::string text = table.text();
   const std::size_t end = text.find('\n');
-  return style.strong(text.substr(0, end)) + text.substr(end);
+  return style.strong(text.substr(0, end)) + text.substr(end) +
+         "tok/s and GiB a device; why: the part that grew most, as % of the first plan's step\n";
 }
 
 std::string baselines_text(const SearchResult& result) {
@@ -272,7 +273,7 @@ std::optional<std::string> run_text(const Question& q, const Prediction& p) {
   const double steps = std::ceil(*q.workload.train_tokens / tokens_a_step);
   constexpr double kHour = 3600;
   const double hours = steps * p.step_time.value * q.devices / kHour;
-  std::string out = three_digits(*q.workload.train_tokens) + " tokens are " +
+  std::string out = parameters_text(*q.workload.train_tokens) + " tokens are " +
                     n(std::llround(steps)) + " steps: predicted " + to_text(steps * p.step_time) +
                     " (" + to_text(steps * p.interval90.low) + " to " +
                     to_text(steps * p.interval90.high) + "), " + n(std::llround(hours)) +

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "core/contracts.h"
-#include "core/text.h"
 #include "core/unit_text.h"
 
 namespace towtank {
@@ -169,62 +168,62 @@ bool crosses_nodes(const PlanProblem& problem, const Plan& plan, Axis axis) {
   return shape.per_level.front() < group.size;
 }
 
-std::string doubled_batch_text(const WhatIf& what_if, const StepTerm& term) {
+Remedy doubled_batch(const WhatIf& what_if, const StepTerm& term) {
   const Prediction after = what_if.doubled_batch();
-  if (hidden(term, after)) return "a doubled batch hides it";
-  return "a doubled batch leaves " + short_percent(time_of(term, after.step) / after.step_time) +
-         " %";
+  if (hidden(term, after)) return {"a doubled batch", "hides it", true};
+  return {"a doubled batch",
+          "leaves " + short_percent(time_of(term, after.step) / after.step_time) + " %"};
 }
 
-std::vector<std::string> network_remedies(const PlanProblem& problem, const Plan& plan,
-                                          const Prediction& now, const StepTerm& term) {
+std::string off_the_step(const Prediction& after, const Prediction& now) {
+  return "takes " + short_percent(1.0 - after.step_time / now.step_time) + " % off the step";
+}
+
+std::vector<Remedy> network_remedies(const PlanProblem& problem, const Plan& plan,
+                                     const Prediction& now, const StepTerm& term) {
   const Axis axis = static_cast<Axis>(term.index);
   const WhatIf what_if(problem, plan);
   const bool internode = crosses_nodes(problem, plan, axis);
-  const std::string where = internode ? "inter-node" : "intra-node";
-  std::vector<std::string> out;
-  const auto factor = hiding_factor(what_if, term, internode);
-  if (factor) {
-    out.push_back(three_digits(*factor) + "x the " + where + " bandwidth hides it");
+  const std::string bandwidth =
+      "the " + std::string(internode ? "inter-node" : "intra-node") + " bandwidth";
+  std::vector<Remedy> out;
+  if (const auto factor = hiding_factor(what_if, term, internode)) {
+    out.push_back({three_digits(*factor) + "x " + bandwidth, "hides it", true});
   } else {
-    const double gain = 1.0 - what_if.bandwidth(internode, 2.0).step_time / now.step_time;
-    out.push_back("twice the " + where + " bandwidth takes " + short_percent(gain) +
-                  " % off the step");
+    out.push_back({"twice " + bandwidth, off_the_step(what_if.bandwidth(internode, 2.0), now)});
   }
   // Only the data axis works once a step; the others grow with the batch as everything does.
-  if (axis == Axis::kData) out.push_back(doubled_batch_text(what_if, term));
+  if (axis == Axis::kData) out.push_back(doubled_batch(what_if, term));
   return out;
 }
 
-std::vector<std::string> recompute_remedies(const PlanProblem& problem, const Plan& plan) {
+std::vector<Remedy> recompute_remedies(const PlanProblem& problem, const Plan& plan) {
   Plan without = plan;
   without.recompute = RecomputeMode::kNone;
   for (PlanStage& stage : without.stages) stage.recompute_full = stage.recompute_selective = 0;
   const Bytes need = WhatIf(problem, plan).changed_plan(without).peak_memory().total();
   if (need <= problem.capacity) {
-    return {"without it the plan needs " + to_text(need) + " of " + to_text(problem.capacity)};
+    return {{"without it the plan", "needs " + to_text(need) + " of " + to_text(problem.capacity)}};
   }
-  return {to_text(need - problem.capacity) + " more memory a device would avoid it"};
+  return {{to_text(need - problem.capacity) + " more memory a device", "would avoid it"}};
 }
 
-std::vector<std::string> optimizer_remedies(const PlanProblem& problem, const Plan& plan,
-                                            const Prediction& now) {
+std::vector<Remedy> optimizer_remedies(const PlanProblem& problem, const Plan& plan,
+                                       const Prediction& now) {
   if (plan.sharding_stage > 0 || plan.data_shards() <= 1) return {};
   if (rules_of(plan.framework).highest_sharding_stage.value < 1) return {};
   Plan sharded = plan;
   sharded.sharding_stage = 1;
-  const Prediction after = WhatIf(problem, plan).changed_plan(sharded);
-  const double gain = 1.0 - after.step_time / now.step_time;
-  return {"sharding stage 1 takes " + short_percent(gain) + " % off the step"};
+  return {{"sharding stage 1", off_the_step(WhatIf(problem, plan).changed_plan(sharded), now)}};
 }
 
-std::vector<std::string> remedies_of(const PlanProblem& problem, const Plan& plan,
-                                     const Prediction& now, const StepTerm& term) {
+std::vector<Remedy> remedies_of(const PlanProblem& problem, const Plan& plan, const Prediction& now,
+                                const StepTerm& term) {
   switch (term.kind) {
     case Kind::kExposed:
       return network_remedies(problem, plan, now, term);
     case Kind::kBubble:
-      return {doubled_batch_text(WhatIf(problem, plan), term)};
+      return {doubled_batch(WhatIf(problem, plan), term)};
     case Kind::kRecompute:
       return recompute_remedies(problem, plan);
     case Kind::kOptimizer:
@@ -280,7 +279,7 @@ std::string sentence_of(const PlanProblem& problem, const Plan& plan, const Pred
   const bool products =
       e.binding.kind == Kind::kCompute && e.binding.index == index_of(OpKind::kMatmul);
   if (products) out += product_rate_text(problem, now);
-  const std::string remedies = join_and(e.remedies);
+  const std::string remedies = to_text(e.remedies);
   if (e.largest_loss) {
     out += "; the largest loss is " + phrase_of(problem, plan, *e.largest_loss) + ", " +
            short_percent(e.loss_share) + " %";
@@ -351,6 +350,18 @@ std::string to_text(const Difference& d) {
   if (d.term.empty()) return out;
   return out + ": " + d.term + " " + short_percent(d.share) + " vs " +
          short_percent(d.best_share) + " %";
+}
+
+std::string to_text(const std::vector<Remedy>& remedies) {
+  std::string hiding, others;
+  for (const Remedy& remedy : remedies) {
+    std::string& out = remedy.hides ? hiding : others;
+    if (!out.empty()) out += remedy.hides ? " or " : ", ";
+    out += remedy.change;
+    if (!remedy.hides) out += " " + remedy.effect;
+  }
+  if (!hiding.empty()) hiding += " hides it";
+  return hiding + (hiding.empty() || others.empty() ? "" : ", ") + others;
 }
 
 Explanation explain(const PlanProblem& problem, const Plan& plan, const Prediction& now) {

@@ -61,12 +61,21 @@ struct Difference {
 /// "+8.2 %: bubble 11 vs 3 %"
 [[nodiscard]] std::string to_text(const Difference&);
 
+/// One change and what it does: "2.3x the inter-node bandwidth", "hides it".
+struct Remedy {
+  std::string change;
+  std::string effect;
+  bool hides = false;  ///< the part falls below 1 % of the step
+};
+/// "2.3x the inter-node bandwidth or a doubled batch hides it"
+[[nodiscard]] std::string to_text(const std::vector<Remedy>&);
+
 struct Explanation {
   StepTerm binding;
   double share = 0;                     ///< of the step time
   std::optional<StepTerm> largest_loss; ///< if the binding term is computation and there is a loss
   double loss_share = 0;
-  std::vector<std::string> remedies;    ///< "2.3x the inter-node bandwidth hides it"
+  std::vector<Remedy> remedies;         ///< of the loss, else of the binding term
   std::string sentence;                 ///< all of it, with a full stop
 };
 

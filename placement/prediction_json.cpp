@@ -77,7 +77,11 @@ Json to_json(const Explanation& e) {
   Json out;
   out["binding"] = term_json(e.binding, e.share);
   out["largest_loss"] = e.largest_loss ? term_json(*e.largest_loss, e.loss_share) : Json();
-  out["remedies"] = e.remedies;
+  out["remedies"] = Json::array();
+  for (const Remedy& remedy : e.remedies) {
+    out["remedies"].push_back(
+        {{"change", remedy.change}, {"effect", remedy.effect}, {"hides", remedy.hides}});
+  }
   out["sentence"] = e.sentence;
   return out;
 }
