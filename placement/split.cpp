@@ -88,7 +88,8 @@ std::vector<int> balanced_split(std::span<const Seconds> times, Seconds first, S
     prefix.push_back(prefix.back() + t.value);
     heaviest = std::max(heaviest, t.value);
   }
-  const double total = prefix.back() + first.value + last.value;
+  // Fill sums in another order: without the margin everything on one stage may not seem to fit.
+  const double total = (prefix.back() + first.value + last.value) * (1 + 1e-12);
   double low = std::max(total / stages, heaviest), high = total;
   std::vector<int> best = *fill(prefix, first.value, last.value, stages, total);
   for (int i = 0; i < 60 && high - low > 1e-9 * total; ++i) {
