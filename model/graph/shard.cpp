@@ -161,7 +161,12 @@ void shard_product(LocalOp& out, const Op& op, const Context& x) {
     const Bytes traffic = saturated((weights + moved) * bytes_per_element(dtype), kMaxTrafficBytes);
     for (OpSignature* s : {&out.forward, &out.input_grad, &out.weight_grad}) s->traffic = traffic;
   }
-  for (OpSignature* s : {&out.forward, &out.input_grad, &out.weight_grad}) s->kind = op.kind;
+  // Rows of all experts add up to the routed tokens, though one expert's are rounded up.
+  const double exact = rows / (static_cast<double>(batch) * static_cast<double>(m));
+  for (OpSignature* s : {&out.forward, &out.input_grad, &out.weight_grad}) {
+    s->kind = op.kind;
+    s->work = exact * s->work;
+  }
 }
 
 void shard_attention(LocalOp& out, const Op& op, const Context& x) {
