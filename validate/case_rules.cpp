@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/case_rules.h"
+
+#include "core/contracts.h"
+
+namespace towtank {
+namespace {
+
+constexpr Framework kOld = Framework::kMegatronDeepSpeed;
+constexpr Framework kMegatron = Framework::kMegatron;
+
+constexpr CaseRule kNoRule{"", kMegatron, kMegatron, false, false, MemoryKind::kDeviceTotal, ""};
+
+constexpr std::array kRules{
+    CaseRule{"vtrain", kMegatron, kOld, false, false, MemoryKind::kDeviceTotal,
+             "vTrain ran Megatron-DeepSpeed: attention is unfused, with dropout"},
+    CaseRule{"bigscience", kMegatron, kOld, false, false, MemoryKind::kDeviceTotal,
+             "BigScience ran Megatron-DeepSpeed: attention is unfused, with dropout; memory is what "
+             "nvidia-smi shows"},
+    CaseRule{"bloom", kMegatron, kOld, false, false, MemoryKind::kDeviceTotal,
+             "BLOOM ran Megatron-DeepSpeed: attention is unfused, with dropout; memory is what "
+             "nvidia-smi shows"},
+    CaseRule{"mtnlg", kMegatron, kOld, false, false, MemoryKind::kDeviceTotal,
+             "MT-NLG ran Megatron-DeepSpeed: attention is unfused, with dropout"},
+    CaseRule{"megatron-sc21", kMegatron, kOld, true, false, MemoryKind::kDeviceTotal,
+             "Megatron-LM of 2021 materialises attention scores, with dropout, and sends 1/t of a "
+             "boundary, as the megatron-deepspeed rules do; its states are Megatron-LM's"},
+    CaseRule{"korthikanti", kMegatron, kOld, true, false, MemoryKind::kDeviceTotal,
+             "Megatron-LM of 2022 materialises attention scores, with dropout, and sends 1/t of a "
+             "boundary, as the megatron-deepspeed rules do; its states are Megatron-LM's"},
+    CaseRule{"sailor", kMegatron, kOld, false, true, MemoryKind::kAllocated,
+             "Sailor ran a Megatron-DeepSpeed fork in fp32, its operator profiles match TF32; memory "
+             "is what tensors occupy"},
+    CaseRule{"torchtitan", kMegatron, kMegatron, false, false, MemoryKind::kReserved,
+             "torchtitan logs what the allocator reserves"},
+};
+
+}  // namespace
+
+const CaseRule& rule_of_set(std::string_view set) {
+  const CaseRule* best = &kNoRule;
+  for (const CaseRule& rule : kRules) {
+    if (set.starts_with(rule.prefix) && rule.prefix.size() > best->prefix.size()) best = &rule;
+  }
+  return *best;
+}
+
+Framework framework_followed(const CaseRule& rule, Framework stated, int pipeline) {
+  if (rule.follows != rule.stated && stated == rule.stated) return rule.follows;
+  if (stated == Framework::kFsdp && pipeline > 1) return Framework::kTorchtitan;
+  return stated;
+}
+
+Bytes memory_of_kind(const MemoryBreakdown& memory, MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::kDeviceTotal:
+      return memory.total();
+    case MemoryKind::kReserved:
+      return memory.reserved();
+    case MemoryKind::kAllocated:
+      return memory.allocated();
+  }
+  contract_violated("EXPECTS", "a known kind of memory", __FILE__, __LINE__);
+}
+
+}  // namespace towtank
