@@ -117,7 +117,10 @@ double streaming_share(OpKind kind) {
   contract_violated("EXPECTS", "kind is an OpKind", __FILE__, __LINE__);
 }
 
-double tiles_over(std::int64_t extent) { return static_cast<double>((extent + kTile - 1) / kTile); }
+double tiles_over(std::int64_t extent) {
+  const std::int64_t tiles = (extent + kTile - 1) / kTile;
+  return static_cast<double>(tiles);
+}
 
 }  // namespace
 
