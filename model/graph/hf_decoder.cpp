@@ -9,8 +9,8 @@ namespace {
 
 void refuse_division(const HfFields& f, const std::string& what, int size, const std::string& by,
                      int parts) {
-  f.object().fault(what + " = " + std::to_string(size) + " does not divide by " + by + " = " +
-                   std::to_string(parts));
+  f.contradiction(what + " = " + std::to_string(size) + " does not divide by " + by + " = " +
+                  std::to_string(parts));
 }
 
 int even_heads(const HfFields& f, int hidden, int heads) {

@@ -60,8 +60,8 @@ MoeSpec read_moe(const HfFields& f, const DeepseekDefaults& defaults) {
                        1, 1 << 16);
   moe.chosen = f.take(fields::kChosen, defaults.chosen, 1, 1 << 16);
   if (moe.chosen > moe.experts) {
-    f.object().fault("num_experts_per_tok = " + std::to_string(moe.chosen) +
-                     " is more than n_routed_experts = " + std::to_string(moe.experts));
+    f.contradiction("num_experts_per_tok = " + std::to_string(moe.chosen) +
+                    " is more than n_routed_experts = " + std::to_string(moe.experts));
   }
   moe.width = f.take({"moe_intermediate_size"}, defaults.expert_width);
   // A file that says null has no shared expert.
@@ -70,8 +70,8 @@ MoeSpec read_moe(const HfFields& f, const DeepseekDefaults& defaults) {
                          : f.take({"n_shared_experts"}, defaults.shared, 0, 1 << 10);
   const std::int64_t width = std::int64_t{shared} * moe.width;
   if (width > kMaxWidth) {
-    f.object().fault("n_shared_experts * moe_intermediate_size = " + std::to_string(width) +
-                     " is too large");
+    f.contradiction("n_shared_experts * moe_intermediate_size = " + std::to_string(width) +
+                    " is too large");
   } else {
     moe.shared_width = static_cast<int>(width);
   }
@@ -110,8 +110,8 @@ TransformerSpec deepseek(const HfFields& f, const HfRequest& request,
   spec.moe = read_moe(f, defaults);
   spec.sparse = read_sparse(f, spec.layers, defaults.dense_layers);
   if (f.flag({"attention_bias"}, false)) {
-    f.object().fault("attention_bias = true is not understood with latent attention", "",
-                     "Set it to false.");
+    f.contradiction("attention_bias = true is not understood with latent attention",
+                    "Set it to false.");
   }
   return spec;
 }

@@ -100,8 +100,8 @@ Patches read_patches(const HfFields& f, const HfRequest& request) {
   const int side = std::max(1, p.image / p.patch);
   p.count = side * side;
   if (p.image % p.patch != 0) {
-    f.object().fault("image_size = " + std::to_string(p.image) +
-                     " does not divide by patch_size = " + std::to_string(p.patch));
+    f.contradiction("image_size = " + std::to_string(p.image) +
+                    " does not divide by patch_size = " + std::to_string(p.patch));
   }
   const int tokens = p.count + 1;
   if (request.sequence_length > 0 && request.sequence_length != tokens) {
@@ -137,7 +137,7 @@ ModelGraph read_bert(const HfFields& f, const HfRequest& request) {
   embedding.dropout = block.dropout;
   const int tokens = hf_tokens(f, request, embedding.positions);
   if (!f.tied(true)) {
-    f.object().fault("tie_word_embeddings = false is not understood for bert");
+    f.contradiction("tie_word_embeddings = false is not understood for bert");
   }
   ModelGraph graph;
   graph.family = f.family();

@@ -42,6 +42,10 @@ void HfFields::assume(std::string text) const {
   if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(std::move(text));
 }
 
+void HfFields::contradiction(std::string problem, std::string hint) const {
+  if (notes_.file->faults().empty()) object_.fault(std::move(problem), "", std::move(hint));
+}
+
 void HfFields::fault(Fault fault) const {
   auto& all = notes_.faults;
   if (std::find(all.begin(), all.end(), fault) == all.end()) all.push_back(std::move(fault));

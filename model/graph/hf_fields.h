@@ -44,6 +44,7 @@ inline constexpr int kMaxTokens = 1 << 26;
 
 /// What reading a config yields beside the graph.
 struct HfNotes {
+  const JsonFile* file = nullptr;
   std::vector<std::string> assumptions;
   std::vector<Fault> faults;  ///< of other inputs than the file, e.g. --sequence
 };
@@ -74,6 +75,9 @@ class HfFields {
   [[nodiscard]] bool stated(FieldNames) const;
 
   void assume(std::string text) const;
+  /// Fields that contradict each other; not told where the file has faults, since a faulty field
+  /// reads as a harmless value.
+  void contradiction(std::string problem, std::string hint = "") const;
   /// A fault that is not the file's; told once.
   void fault(Fault fault) const;
   [[nodiscard]] const JsonReader& object() const { return object_; }

@@ -147,6 +147,7 @@ ModelGraph import_hf_config(const JsonFile& file, int sequence_length) {
   }
   const TextConfig text = text_config(root);
   HfNotes notes;
+  notes.file = &file;
   if (text.nested) notes.assumptions.push_back("only the model under " + text.path + " is trained");
   const HfFamily* family = family_of(text, notes);
   ModelGraph graph;

@@ -68,8 +68,8 @@ MoeSpec read_experts(const HfFields& f, int experts, int chosen) {
   moe.experts = f.take(fields::kExperts, experts, 1, 1 << 16);
   moe.chosen = f.take(fields::kChosen, chosen, 1, 1 << 16);
   if (moe.chosen > moe.experts) {
-    f.object().fault("num_experts_per_tok = " + std::to_string(moe.chosen) +
-                     " is more than the number of experts, " + std::to_string(moe.experts));
+    f.contradiction("num_experts_per_tok = " + std::to_string(moe.chosen) +
+                    " is more than the number of experts, " + std::to_string(moe.experts));
   }
   return moe;
 }
