@@ -38,6 +38,7 @@ StepBreakdown busy_breakdown(const Mesh& mesh, const Layout& layout, const StepM
     out.host_gaps += m * mesh.runtime().per_microbatch / layout.stages_per_rank;
     out.recompute += m * model.stage_sums(stage).recompute;
     out.exposed[index_of(Axis::kData)] += m * model.exposed_data_per_microbatch(stage);
+    out.exposed[index_of(Axis::kPipeline)] += m * model.sends(stage);
   }
   return out;
 }
@@ -180,7 +181,7 @@ Prediction ClosedFormEvaluator::evaluate(const Plan& plan) const {
   out.microbatches = layout.microbatches;
   out.step = busy_breakdown(mesh, layout, model, times.busiest_rank);
   const Seconds without_hops = model.makespan_without_hops();
-  out.step.exposed[index_of(Axis::kPipeline)] = times.makespan - without_hops;
+  out.step.exposed[index_of(Axis::kPipeline)] += times.makespan - without_hops;
   out.step.bubble = without_hops - times.busiest;
   out.step.exposed[index_of(Axis::kData)] += times.data_exposed;
   out.step.optimizer = times.optimizer;

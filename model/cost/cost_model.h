@@ -49,6 +49,9 @@ struct CollectiveCost {
 struct RuntimeCosts {
   Seconds host_per_kernel;   ///< host time to launch one kernel: a layer of n kernels takes no less
                              ///< than n of these, however small its kernels are
+  double compute_factor = 1.0;    ///< its kernels over those of the op costs: older libraries,
+                                  ///< unfused element-wise chains
+  double attention_factor = 1.0;  ///< its fused attention over that of the op costs, instead
   Seconds per_microbatch;    ///< gaps of one stage and microbatch: data, timers, synchronisation
   Seconds per_step;          ///< the same once a step
   double interference = 0.1; ///< share by which overlapped communication slows computation

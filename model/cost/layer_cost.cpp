@@ -15,21 +15,25 @@ struct Compute {
 };
 
 Seconds add_op(LayerCost& out, const OpSignature& signature, const CostModel& costs,
-               int& kernels) {
+               const RuntimeCosts& runtime, int& kernels) {
   if (signature.work.value <= 0 && signature.traffic.value <= 0) return {};
   kernels += signature.kernels;
   const OpCost cost = costs.op(signature);
-  out.basis[index_of(cost.basis)] += cost.time;
-  return cost.time;
+  const bool attention = signature.kind == OpKind::kAttention && signature.fused;
+  const Seconds time =
+      (attention ? runtime.attention_factor : runtime.compute_factor) * cost.time;
+  out.basis[index_of(cost.basis)] += time;
+  return time;
 }
 
-Compute add_ops(LayerCost& out, const LocalLayer& layer, const CostModel& costs) {
+Compute add_ops(LayerCost& out, const LocalLayer& layer, const CostModel& costs,
+                const RuntimeCosts& runtime) {
   Compute sum;
   for (const LocalOp& op : layer.ops) {
     const std::size_t kind = index_of(op.op->kind);
-    const Seconds forward = add_op(out, op.forward, costs, sum.kernels_forward);
-    const Seconds input_grad = add_op(out, op.input_grad, costs, sum.kernels_backward);
-    const Seconds weight_grad = add_op(out, op.weight_grad, costs, sum.kernels_backward);
+    const Seconds forward = add_op(out, op.forward, costs, runtime, sum.kernels_forward);
+    const Seconds input_grad = add_op(out, op.input_grad, costs, runtime, sum.kernels_backward);
+    const Seconds weight_grad = add_op(out, op.weight_grad, costs, runtime, sum.kernels_backward);
     sum.forward += forward;
     sum.input_grad += input_grad;
     sum.weight_grad += weight_grad;
@@ -105,7 +109,7 @@ Seconds LayerCost::recompute(RecomputeMode mode, const FrameworkRules& rules) co
 LayerCost layer_cost(const LocalLayer& layer, const CostModel& costs, const AxisGroups& groups,
                      const FrameworkRules& rules, const RuntimeCosts& runtime) {
   LayerCost out;
-  const Compute compute = add_ops(out, layer, costs);
+  const Compute compute = add_ops(out, layer, costs, runtime);
   add_collectives(out, layer, compute, costs, groups, rules);
   out.host_gap_forward = std::max(
       Seconds{0}, compute.kernels_forward * runtime.host_per_kernel - compute.forward);

@@ -6,6 +6,7 @@
 ///   forward     = sum op(forward) + host gap + exposed
 ///   input_grad  = sum op(input_grad) + host gap + exposed backward
 ///   weight_grad = sum op(weight_grad)
+///   op          = its lone time (CostModel) * compute_factor, or attention_factor
 ///   host gap    = max(0, kernels of the pass * host_per_kernel - sum op)   device waits for launches
 ///   exposed     = t_c (1 - tensor_overlap)                              tensor axis
 ///               = max(0, t_c - (c-1)/c attention) where a ring overlaps attention

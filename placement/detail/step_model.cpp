@@ -27,6 +27,7 @@ StepModel::StepModel(const PlanProblem& problem, const Mesh& mesh, const Layout&
   stages_.reserve(n);
   extra_.reserve(n);
   hops_.resize(n);
+  sends_.resize(n);
   for (const StageRange& range : layout.stages) {
     sums_.push_back(mesh.sums(range));
     const StageSums& s = sums_.back();
@@ -40,6 +41,9 @@ StepModel::StepModel(const PlanProblem& problem, const Mesh& mesh, const Layout&
   sums_.back().dense_parameters += mesh.tied_parameters();
   const GroupShape pair = group_shape(
       problem.view, 2, mesh.degrees().tensor * mesh.degrees().context * layout.data);
+  const FrameworkRules& rules = mesh.rules();
+  const bool async =
+      (layout.stages_per_rank > 1 ? rules.async_p2p_interleaved : rules.async_p2p).value;
   Bytes last{-1};
   Seconds hop;
   for (std::size_t g = 1; g < n; ++g) {
@@ -48,8 +52,16 @@ StepModel::StepModel(const PlanProblem& problem, const Mesh& mesh, const Layout&
       hop = problem.costs->collective({Collective::kSendRecv, boundary, pair}).time();
       last = boundary;
     }
-    hops_[g].forward = hop;
-    hops_[g - 1].backward = hop;
+    if (async) {
+      hops_[g].forward = hop;
+      hops_[g - 1].backward = hop;
+    } else {
+      // A synchronous send holds the sender's compute stream until it is through.
+      stages_[g - 1].forward += hop;
+      stages_[g].input_grad += hop;
+      sends_[g - 1] += hop;
+      sends_[g] += hop;
+    }
   }
 }
 

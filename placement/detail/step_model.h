@@ -94,6 +94,8 @@ class StepModel {
   [[nodiscard]] Seconds exposed_data_per_microbatch(int stage) const {
     return extra_[static_cast<std::size_t>(stage)];
   }
+  /// Synchronous sends of a stage, both directions, one microbatch.
+  [[nodiscard]] Seconds sends(int stage) const { return sends_[static_cast<std::size_t>(stage)]; }
 
  private:
   [[nodiscard]] StageSums rank_sums(int rank) const;
@@ -105,7 +107,7 @@ class StepModel {
   DataAxis data_;
   std::vector<StageSums> sums_;
   std::vector<StageTime> stages_;
-  std::vector<Seconds> extra_;
+  std::vector<Seconds> extra_, sends_;
   std::vector<HopTime> hops_;
 };
 
