@@ -67,7 +67,8 @@ struct TimedAction {
 [[nodiscard]] IdVector<RankId, std::vector<TimedAction>> timed_actions(
     const PipelineSchedule&, std::span<const StageTime> stages, std::span<const HopTime> hops);
 
-/// Never above schedule_times(...).makespan of these stages with any hops (but for rounding, 1e-12):
+/// Never above schedule_times(...).makespan of these stages with any hops (but for rounding,
+/// 1e-12):
 ///
 ///     T >= max over ranks r of  head(r) + m t_r + idle(r) + tail(r)
 ///
