@@ -45,7 +45,11 @@ class Row {
     if (!value.is_number()) return wrong(column, "must be a number", range.low);
     const auto real = value.get<double>();
     if (!(real >= range.low && real <= range.high)) {
-      return wrong(column, real < range.low ? "is too small" : "is too large", range.low);
+      const bool small = real < range.low;
+      return wrong(
+          column,
+          (small ? "must be >= " : "must be <= ") + Json(small ? range.low : range.high).dump(),
+          range.low);
     }
     return real;
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/contracts.h"
+#include "core/text.h"
 
 namespace towtank {
 namespace {
@@ -148,8 +149,7 @@ class ExpressionParser {
     const auto known = std::find_if(kFunctions.begin(), kFunctions.end(),
                                     [&](const Function& f) { return f.name == word; });
     if (known == kFunctions.end()) {
-      fault_ =
-          "\"" + std::string(word) + "\" is not a function; known: round, floor, ceil, min, max";
+      fault_ = in_quotes(word) + " is not a function; known: round, floor, ceil, min, max";
       return;
     }
     for (int i = 0; i < known->arguments; ++i) {

@@ -147,9 +147,9 @@ class TextReader {
       return;
     }
     if (columns_ && columns_->test > 0) return take_row(words, number);
-    if (words.size() > 3 && is_digits(words[0]) && is_digits(words[1]) && !is_digits(words[2])) {
-      take_row(words, number);
-    }
+    const bool starts_as_row =
+        words.size() > 2 && is_digits(words[0]) && is_digits(words[1]) && !is_digits(words[2]);
+    if (starts_as_row && (columns_ || columns_guessed(words))) take_row(words, number);
   }
 
   /// A program's name stands in the line of its start, or in the command that someone kept above.
@@ -264,6 +264,21 @@ class TextReader {
   std::vector<NcclBlock> blocks_;
 };
 
+/// Size, count and type, then the numbers of two sides.
+bool is_row(const std::vector<std::string_view>& words) {
+  return words.size() > 2 && is_digits(words[0]) && is_digits(words[1]) && !is_digits(words[2]) &&
+         columns_guessed(words).has_value();
+}
+
+bool has_row(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (is_row(words_of(without_prefix(text.substr(0, end))))) return true;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return false;
+}
+
 bool is_json(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   return first != std::string_view::npos &&
@@ -279,7 +294,7 @@ bool is_nccl_tests(const std::string& text) {
     return (has("\"out_of_place\"") && has("\"nccl_version\"")) ||
            (has("\"algBw\"") && has("\"busBw\""));
   }
-  return has("algbw") && has("busbw");
+  return (has("algbw") && has("busbw")) || has_row(head);
 }
 
 Profile import_nccl_tests(const std::vector<SourceText>& files, const ImportOptions& options) {

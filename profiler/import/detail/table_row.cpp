@@ -49,7 +49,8 @@ std::string TableRow::place() const { return at_line(file_, line_); }
 std::size_t TableRow::column(const std::string& name, const std::string& where) const {
   const auto found = column_index_.find(name);
   if (found != column_index_.end()) return found->second;
-  const auto near = nearest(name, columns_);
+  // Short names are all near each other.
+  const auto near = name.size() > 2 ? nearest(name, columns_) : std::nullopt;
   throw InputError({where, "names the column " + in_quotes(name),
                     printable(file_, 400) + " has none of this name",
                     near ? "Did you mean " + in_quotes(*near) + "?"
