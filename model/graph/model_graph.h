@@ -173,6 +173,7 @@ struct Layer {
 struct Edge {
   LayerId from, to;
   double elements = 0;  ///< per sample, compute dtype
+  friend bool operator==(const Edge&, const Edge&) = default;
 };
 
 struct ModelGraph {

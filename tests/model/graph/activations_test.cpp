@@ -42,11 +42,10 @@ class UnitKorthikanti : public ::testing::TestWithParam<KorthikantiRow> {
   [[nodiscard]] static LocalLayer layer(bool sequence_parallel) {
     const auto& x = GetParam();
     const ModelGraph graph = import_text(gpt_config(x.h, x.a, x.layers));
-    return shard_bf16(block_of(graph),
-                      {.tensor = kTensor,
-                       .microbatch = x.b,
-                       .sequence_parallel = sequence_parallel},
-                      rules(false, true));
+    return shard_bf16(
+        block_of(graph),
+        {.tensor = kTensor, .microbatch = x.b, .sequence_parallel = sequence_parallel},
+        rules(false, true));
   }
   /// 5 a s / h.
   [[nodiscard]] static double scores() { return 5.0 * GetParam().a * kTokens / GetParam().h; }
@@ -60,8 +59,7 @@ TEST_P(UnitKorthikanti, TensorParallel) {
 
 TEST_P(UnitKorthikanti, TensorAndSequenceParallel) {
   const double t = kTensor;
-  EXPECT_CLOSE(units(saved_bytes_of(layer(true))), (34 + scores()) / t,
-               testing::kSameArithmetic);
+  EXPECT_CLOSE(units(saved_bytes_of(layer(true))), (34 + scores()) / t, testing::kSameArithmetic);
 }
 
 TEST_P(UnitKorthikanti, SelectiveDropsTheAttentionCore) {
@@ -70,9 +68,8 @@ TEST_P(UnitKorthikanti, SelectiveDropsTheAttentionCore) {
   const LocalLayer sequence = layer(true);
   EXPECT_EQ(units(saved_bytes_of(plain) - group_bytes(plain, RecomputeGroup::kAttentionCore)),
             10 + 24 / t);
-  EXPECT_EQ(
-      units(saved_bytes_of(sequence) - group_bytes(sequence, RecomputeGroup::kAttentionCore)),
-      34 / t);
+  EXPECT_EQ(units(saved_bytes_of(sequence) - group_bytes(sequence, RecomputeGroup::kAttentionCore)),
+            34 / t);
 }
 
 TEST_P(UnitKorthikanti, FullKeepsTheInput) {
@@ -137,8 +134,9 @@ TEST(UnitModernBlock, Llama3KeepsItsBytesPerToken) {
   EXPECT_EQ(bytes, 139'392);
   EXPECT_EQ(per_token(block_of(graph), {}, 8192), bytes);
   EXPECT_EQ(per_token(block_of(graph), {.tensor = 8, .sequence_parallel = true}, 8192), bytes / 8);
-  EXPECT_EQ(per_token(block_of(graph), {.tensor = 2, .context = 4, .sequence_parallel = true}, 8192),
-            bytes / 8);
+  EXPECT_EQ(
+      per_token(block_of(graph), {.tensor = 2, .context = 4, .sequence_parallel = true}, 8192),
+      bytes / 8);
 }
 
 TEST(UnitModernBlock, NormsStayWholeWithoutSequenceParallelism) {
@@ -162,9 +160,9 @@ TEST(UnitModernBlock, RecomputeGroupsSubtractWhatTheyRebuild) {
   const double h = 4096, q = 4096, a = 32, f = 14336, s = 8192;
   EXPECT_EQ(group_bytes(layer, RecomputeGroup::kNorm), 4 * h * s);
   EXPECT_EQ(group_bytes(layer, RecomputeGroup::kGatedProduct), 2 * f * s);
-  EXPECT_EQ(group_bytes(layer, RecomputeGroup::kGatedProduct) +
-                group_bytes(layer, RecomputeGroup::kMlp),
-            6 * f * s);
+  EXPECT_EQ(
+      group_bytes(layer, RecomputeGroup::kGatedProduct) + group_bytes(layer, RecomputeGroup::kMlp),
+      6 * f * s);
   EXPECT_EQ(group_bytes(layer, RecomputeGroup::kAttentionCore), (2 * q + 4 * a) * s);
   EXPECT_EQ(static_cast<double>(layer.saved.layer_input.value), 2 * h * s);
 }
@@ -173,9 +171,9 @@ TEST(UnitModernBlock, PlainMlpKeepsFourBytesAColumn) {
   const ModelGraph graph = import_text(gpt_config(4096, 32, 4));
   const LocalLayer layer = shard_bf16(block_of(graph), {}, rules(true, false));
   const double f = 4 * 4096.0;
-  EXPECT_EQ(group_bytes(layer, RecomputeGroup::kGatedProduct) +
-                group_bytes(layer, RecomputeGroup::kMlp),
-            4 * f * 2048);
+  EXPECT_EQ(
+      group_bytes(layer, RecomputeGroup::kGatedProduct) + group_bytes(layer, RecomputeGroup::kMlp),
+      4 * f * 2048);
 }
 
 TEST(UnitModernBlock, LatentAttention) {
@@ -204,9 +202,10 @@ TEST(UnitModernBlock, Experts) {
             (attention + 4 * e + routed) / 4);
   // Two ranks share an expert: each has its tokens twice, its width by half.
   const double shared = 2 * (2 * k * h + 2 * k * h) + 6 * k * fe;
-  EXPECT_EQ(per_token(moe, {.tensor = 4, .expert = 8, .expert_tensor = 2, .sequence_parallel = true},
-                      4096),
-            (attention + 4 * e + shared) / 4);
+  EXPECT_EQ(
+      per_token(moe, {.tensor = 4, .expert = 8, .expert_tensor = 2, .sequence_parallel = true},
+                4096),
+      (attention + 4 * e + shared) / 4);
   // Imbalance enlarges what counts routed tokens, not the router.
   const double loaded =
       saved_bytes_of(shard(moe, {}, rules(true, false), DType::kBf16, 1.5)) / 4096;

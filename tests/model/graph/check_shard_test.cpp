@@ -76,10 +76,11 @@ TEST(UnitCheckShard, ExpertsDivideAndNeedSplitSequences) {
               ElementsAre("experts on tensor = 4 ranks need sequence parallelism (or "
                           "expert_tensor = 4)"));
   EXPECT_THAT(reasons(block_of(graph), {.tensor = 4, .expert_tensor = 4}), IsEmpty());
-  EXPECT_THAT(reasons(block_of(graph), {.tensor = 4, .expert_tensor = 3, .sequence_parallel = true}),
-              ElementsAre("4 tensor ranks do not divide by expert_tensor = 3 (valid: 1, 2, 4)",
-                          "14336 columns of an expert do not divide by expert_tensor = 3 (valid: "
-                          "1, 2, 4, 7, 8, 14, 16, 28, 32, 56, 64, ..., 14336)"));
+  EXPECT_THAT(
+      reasons(block_of(graph), {.tensor = 4, .expert_tensor = 3, .sequence_parallel = true}),
+      ElementsAre("4 tensor ranks do not divide by expert_tensor = 3 (valid: 1, 2, 4)",
+                  "14336 columns of an expert do not divide by expert_tensor = 3 (valid: "
+                  "1, 2, 4, 7, 8, 14, 16, 28, 32, 56, 64, ..., 14336)"));
 }
 
 TEST(UnitCheckShard, PaddedVocabularyAlwaysDivides) {
@@ -99,9 +100,10 @@ TEST(UnitCheckShard, LayersWithoutShardingStayWhole) {
                           "layer stem has no sharding over context ranks (valid: context = 1)"));
   kind.limits.context = true;
   kind.limits.context_divides = {{"rows of the image", 96}};
-  EXPECT_THAT(reasons(kind, {.context = 5}),
-              ElementsAre("96 rows of the image do not divide by context = 5 (valid: 1, 2, 3, 4, 6, "
-                          "8, 12, 16, 24, 32, 48, 96)"));
+  EXPECT_THAT(
+      reasons(kind, {.context = 5}),
+      ElementsAre("96 rows of the image do not divide by context = 5 (valid: 1, 2, 3, 4, 6, "
+                  "8, 12, 16, 24, 32, 48, 96)"));
 }
 
 // Every divisor of the heads is accepted and nothing else.

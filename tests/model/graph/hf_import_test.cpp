@@ -47,10 +47,9 @@ std::optional<int> window_of(const ModelGraph& graph, int layer) {
 
 TEST(ImportDefaults, AreTheFamilysOwnAndAreTold) {
   const ModelGraph graph = import_text(kLlama3);
-  EXPECT_THAT(graph.assumptions,
-              ElementsAre("tie_word_embeddings = false (llama default)",
-                          "attention_bias = false (llama default)",
-                          "mlp_bias = false (llama default)"));
+  EXPECT_THAT(graph.assumptions, ElementsAre("tie_word_embeddings = false (llama default)",
+                                             "attention_bias = false (llama default)",
+                                             "mlp_bias = false (llama default)"));
 }
 
 TEST(ImportDefaults, CompleteFilesAssumeNothing) {
@@ -62,10 +61,10 @@ TEST(ImportDefaults, CompleteFilesAssumeNothing) {
 TEST(ImportDefaults, KeyValueHeadsAreAllHeadsInLlamaAndEightInMistral) {
   const std::string llama = edited(kLlama3, {{"num_key_value_heads", ""}});
   EXPECT_EQ(op_of(block_of(import_text(llama)), "attention").kv_heads, 32);
-  EXPECT_EQ(op_of(block_of(import_text(edited(llama, {{"num_key_value_heads", "null"}}))),
-                  "attention")
-                .kv_heads,
-            32);
+  EXPECT_EQ(
+      op_of(block_of(import_text(edited(llama, {{"num_key_value_heads", "null"}}))), "attention")
+          .kv_heads,
+      32);
   const std::string mistral = edited(llama, {{"model_type", R"("mistral")"}});
   EXPECT_EQ(op_of(block_of(import_text(mistral)), "attention").kv_heads, 8);
 }
@@ -153,9 +152,9 @@ TEST(ImportLayers, MistralSlidesUnlessNull) {
 }
 
 TEST(ImportLayers, Qwen2SlidesAfterItsFullLayers) {
-  const std::string config = edited(kLlama3, {{"model_type", R"("qwen2")"},
-                                              {"sliding_window", "1024"},
-                                              {"max_window_layers", "20"}});
+  const std::string config = edited(
+      kLlama3,
+      {{"model_type", R"("qwen2")"}, {"sliding_window", "1024"}, {"max_window_layers", "20"}});
   EXPECT_EQ(window_of(import_text(config), 31), std::nullopt);
   const ModelGraph slides = import_text(edited(config, {{"use_sliding_window", "true"}}));
   EXPECT_EQ(window_of(slides, 19), std::nullopt);
@@ -213,8 +212,9 @@ TEST(ImportSpelling, NewerNamesOfRotaryAndDtypeAreKnown) {
   EXPECT_NO_THROW(static_cast<void>(import_text(
       edited(kLlama3, {{"rope_parameters", R"({"rope_theta": 500000.0, "rope_type": "default"})"},
                        {"dtype", R"("bfloat16")"}}))));
-  EXPECT_NO_THROW(static_cast<void>(import_text(edited(
-      kLlama3, {{"rope_scaling", "null"}, {"rope_theta", "1e6"}, {"torch_dtype", R"("float16")"}}))));
+  EXPECT_NO_THROW(static_cast<void>(import_text(
+      edited(kLlama3,
+             {{"rope_scaling", "null"}, {"rope_theta", "1e6"}, {"torch_dtype", R"("float16")"}}))));
 }
 
 TEST(ImportSpelling, SameValueTwiceIsFineAnotherIsNot) {
@@ -266,8 +266,8 @@ TEST(ImportNesting, NestedConfigsAreDifferencesFromTheClass) {
 
 TEST(ImportNesting, TieOfTheOuterConfigHolds) {
   const std::string inner = R"({"model_type": "llama", "vocab_size": 32064})";
-  EXPECT_TRUE(import_text(R"({"tie_word_embeddings": true, "text_config": )" + inner + "}")
-                  .tied_embedding);
+  EXPECT_TRUE(
+      import_text(R"({"tie_word_embeddings": true, "text_config": )" + inner + "}").tied_embedding);
 }
 
 TEST(ImportNotes, QuantizedCheckpointsAreTrainedInTheWorkloadsPrecision) {
@@ -313,9 +313,9 @@ TEST(FaultHfImport, UnknownFamilyListsWhatIsUnderstood) {
 }
 
 TEST(FaultHfImport, NoFamilyAtAll) {
-  EXPECT_FAULT(import_text(R"({"hidden_size": 8})"),
-               "cfg.json: model_type is missing (" + kFamilies +
-                   "). Is this a Hugging Face config.json?");
+  EXPECT_FAULT(
+      import_text(R"({"hidden_size": 8})"),
+      "cfg.json: model_type is missing (" + kFamilies + "). Is this a Hugging Face config.json?");
   EXPECT_FAULT(import_text("[1]"),
                "cfg.json: is not a JSON object (a Hugging Face config.json is one)");
 }
@@ -361,9 +361,9 @@ TEST(FaultHfImport, SizesOutOfRange) {
 }
 
 TEST(FaultHfImport, SizesThatDoNotDivide) {
-  EXPECT_FAULT(import_text(edited(kLlama3, {{"num_attention_heads", "33"},
-                                            {"num_key_value_heads", "33"}})),
-               "cfg.json: hidden_size = 4096 does not divide by num_attention_heads = 33");
+  EXPECT_FAULT(
+      import_text(edited(kLlama3, {{"num_attention_heads", "33"}, {"num_key_value_heads", "33"}})),
+      "cfg.json: hidden_size = 4096 does not divide by num_attention_heads = 33");
   EXPECT_FAULT(import_text(edited(kLlama3, {{"num_key_value_heads", "5"}})),
                "cfg.json: num_attention_heads = 32 does not divide by num_key_value_heads = 5");
 }
@@ -384,12 +384,14 @@ TEST(FaultHfImport, ListsOfAnotherLength) {
 }
 
 TEST(FaultHfImport, LengthOfASample) {
-  EXPECT_FAULT(import_text(kLlama3, 0),
-               "--sequence: is missing (llama does not fix the length of a sample). Give the number "
-               "of tokens, e.g. --sequence 4096.");
-  EXPECT_FAULT(import_example("gpt2", 2048),
-               "--sequence: 2048 tokens are more than the 1024 learned positions of this gpt2 model. "
-               "Take at most 1024, or enlarge the table in the config.");
+  EXPECT_FAULT(
+      import_text(kLlama3, 0),
+      "--sequence: is missing (llama does not fix the length of a sample). Give the number "
+      "of tokens, e.g. --sequence 4096.");
+  EXPECT_FAULT(
+      import_example("gpt2", 2048),
+      "--sequence: 2048 tokens are more than the 1024 learned positions of this gpt2 model. "
+      "Take at most 1024, or enlarge the table in the config.");
   EXPECT_FAULT(import_example("vit-base", 2048),
                "--sequence: 2048 tokens do not fit vit (an image of 224 with patches of 16 has 197 "
                "tokens). Leave it out.");

@@ -15,11 +15,11 @@ using graph_testing::gpt_config;
 using graph_testing::import_example;
 using graph_testing::import_text;
 using ::testing::Each;
-using ::testing::SizeIs;
 using testing::kSameArithmetic;
+using ::testing::SizeIs;
 
-// A step of a GPT: 72 B s L h^2 (1 + s/(6h) + V/(12 h L)), forward and twice that backward, attention
-// counted as 4 s q.
+// A step of a GPT: 72 B s L h^2 (1 + s/(6h) + V/(12 h L)), forward and twice that backward,
+// attention counted as 4 s q.
 TEST(UnitWork, GptFollowsTheClosedForm) {
   const double h = 12288, layers = 96, s = 2048, v = 51200;
   const ForwardWork work = forward_work(import_example("gpt3-175b"));

@@ -80,8 +80,7 @@ TEST(UnitShard, AttentionOfLlama3) {
 
 TEST(UnitShard, UnfusedAttentionComputesTheWholeMatrixAndMovesIt) {
   const ModelGraph graph = import_text(gpt_config(1024, 16, 2));
-  const LocalOp core =
-      op_named(shard_bf16(block_of(graph), {}, rules(false, true)), "attention");
+  const LocalOp core = op_named(shard_bf16(block_of(graph), {}, rules(false, true)), "attention");
   const double s = 2048, q = 1024, a = 16;
   EXPECT_EQ(core.forward.work.value, 4 * s * s * q);
   EXPECT_EQ(core.input_grad.work.value, 8 * s * s * q);
@@ -94,9 +93,9 @@ TEST(UnitShard, UnfusedAttentionComputesTheWholeMatrixAndMovesIt) {
             2 * (8 * s * q) + (9 * 2 + 1) * a * s * s);
   EXPECT_EQ(core.forward.kernels, 5);
   // The gradient of the scores is the largest temporary.
-  EXPECT_EQ(static_cast<double>(
-                shard_bf16(block_of(graph), {}, rules(false, true)).transient.value),
-            2 * a * s * s);
+  EXPECT_EQ(
+      static_cast<double>(shard_bf16(block_of(graph), {}, rules(false, true)).transient.value),
+      2 * a * s * s);
 }
 
 TEST(UnitShard, WindowsNeedFewerKeys) {
@@ -131,10 +130,8 @@ TEST(UnitShard, LatentAttentionIsWiderInKeysThanInValues) {
 
 TEST(UnitShard, ExpertsGetTheirShareOfTheRoutedTokens) {
   const ModelGraph graph = import_example("mixtral-8x7b", 4096);
-  const ShardDegrees degrees{
-      .tensor = 2, .expert = 4, .microbatch = 2, .sequence_parallel = true};
-  const LocalLayer layer =
-      shard(block_of(graph), degrees, rules(true, false), DType::kBf16, 1.0);
+  const ShardDegrees degrees{.tensor = 2, .expert = 4, .microbatch = 2, .sequence_parallel = true};
+  const LocalLayer layer = shard(block_of(graph), degrees, rules(true, false), DType::kBf16, 1.0);
   // 2 samples * 4096 tokens * 2 experts over 2 ranks, on 2 local experts.
   EXPECT_EQ(shape_of(op_named(layer, "expert_fc1").forward), (Shape{2, 4096, 2 * 14336, 4096}));
   EXPECT_EQ(shape_of(op_named(layer, "expert_fc2").forward), (Shape{2, 4096, 4096, 14336}));
@@ -143,17 +140,15 @@ TEST(UnitShard, ExpertsGetTheirShareOfTheRoutedTokens) {
   const double attention = 4096.0 * 6144 + 4096.0 * 4096;
   EXPECT_EQ(layer.dense_parameters, attention / 2 + 4096 * 8 + 2 * 4096);
   // One and a half times the mean load on the busiest rank.
-  const LocalLayer loaded =
-      shard(block_of(graph), degrees, rules(true, false), DType::kBf16, 1.5);
+  const LocalLayer loaded = shard(block_of(graph), degrees, rules(true, false), DType::kBf16, 1.5);
   EXPECT_EQ(op_named(loaded, "expert_fc1").forward.m, 6144);
 }
 
 TEST(UnitShard, ExpertTensorRanksShareWidthAndTokens) {
   const ModelGraph graph = import_example("mixtral-8x7b", 4096);
-  const LocalLayer layer =
-      shard_bf16(block_of(graph),
-                 {.tensor = 4, .expert = 2, .expert_tensor = 4, .sequence_parallel = true},
-                 rules(true, false));
+  const LocalLayer layer = shard_bf16(
+      block_of(graph), {.tensor = 4, .expert = 2, .expert_tensor = 4, .sequence_parallel = true},
+      rules(true, false));
   // All 4096 * 2 routed tokens over 4 local experts, a quarter of the columns.
   EXPECT_EQ(shape_of(op_named(layer, "expert_fc1").forward), (Shape{4, 2048, 2 * 3584, 4096}));
   EXPECT_EQ(layer.expert_parameters, 8 * 3.0 * 4096 * 14336 / 8);
@@ -169,8 +164,8 @@ TEST(UnitShard, DropoutRunsWhereTheFrameworkKeepsIt) {
 
 TEST(UnitShard, MemoryOpsMoveTheirElements) {
   const ModelGraph graph = import_example("llama-3-8b", 8192);
-  const LocalLayer layer = shard_bf16(block_of(graph), {.tensor = 8, .sequence_parallel = true},
-                                      rules(true, false));
+  const LocalLayer layer =
+      shard_bf16(block_of(graph), {.tensor = 8, .sequence_parallel = true}, rules(true, false));
   const LocalOp& norm = op_named(layer, "norm1");
   // Read and written once; backward reads the gradient, too. Two bytes.
   EXPECT_EQ(norm.forward.traffic.value, 2 * 2 * 8192 * 4096 / 8);
@@ -184,12 +179,10 @@ TEST(UnitShard, MemoryOpsMoveTheirElements) {
 
 TEST(UnitShard, LowPrecisionIsForBlockProducts) {
   const ModelGraph graph = import_example("llama-3-8b", 8192);
-  const LocalLayer layer =
-      shard(block_of(graph), {}, rules(true, false), DType::kFp8, 1.0);
+  const LocalLayer layer = shard(block_of(graph), {}, rules(true, false), DType::kFp8, 1.0);
   EXPECT_EQ(op_named(layer, "fc1").forward.dtype, DType::kFp8);
   EXPECT_EQ(op_named(layer, "attention").forward.dtype, DType::kBf16);
-  const LocalLayer head =
-      shard(kind_of(graph, 33), {}, rules(true, false), DType::kFp8, 1.0);
+  const LocalLayer head = shard(kind_of(graph, 33), {}, rules(true, false), DType::kFp8, 1.0);
   EXPECT_EQ(op_named(head, "head").forward.dtype, DType::kBf16);
 }
 
@@ -227,8 +220,8 @@ TEST(UnitCollectives, TensorParallelReducesTwiceEachWay) {
 
 TEST(UnitCollectives, SequenceParallelGathersAndScatters) {
   const ModelGraph graph = import_example("llama-3-8b", 8192);
-  const LocalLayer layer = shard_bf16(block_of(graph), {.tensor = 8, .sequence_parallel = true},
-                                      rules(true, false));
+  const LocalLayer layer =
+      shard_bf16(block_of(graph), {.tensor = 8, .sequence_parallel = true}, rules(true, false));
   EXPECT_EQ(calls_of(layer, Axis::kTensor, Collective::kAllReduce), (Calls{0, 0, 0}));
   EXPECT_EQ(calls_of(layer, Axis::kTensor, Collective::kAllGather), (Calls{2, 2, 2}));
   EXPECT_EQ(calls_of(layer, Axis::kTensor, Collective::kReduceScatter), (Calls{2, 2, 0}));
@@ -254,9 +247,8 @@ TEST(UnitCollectives, ContextRingPassesKeysAndValues) {
 
 TEST(UnitCollectives, ExpertsDispatchAndCombineEachWay) {
   const ModelGraph graph = import_example("mixtral-8x7b", 4096);
-  const LocalLayer layer =
-      shard_bf16(block_of(graph), {.tensor = 2, .expert = 4, .sequence_parallel = true},
-                 rules(true, false));
+  const LocalLayer layer = shard_bf16(
+      block_of(graph), {.tensor = 2, .expert = 4, .sequence_parallel = true}, rules(true, false));
   EXPECT_EQ(calls_of(layer, Axis::kExpert, Collective::kAllToAll), (Calls{2, 2, 0}));
   // 2 s b K h / t, and two such buffers while they travel.
   const std::int64_t payload = 2LL * 4096 * 2 * 4096 / 2;
@@ -269,14 +261,12 @@ TEST(UnitCollectives, ExpertsDispatchAndCombineEachWay) {
 TEST(UnitCollectives, ExpertTensorRanksGatherRoutedTokens) {
   const ModelGraph graph = import_example("mixtral-8x7b", 4096);
   const LocalLayer layer = shard_bf16(
-      block_of(graph),
-      {.tensor = 4, .expert = 2, .expert_tensor = 2, .sequence_parallel = true},
+      block_of(graph), {.tensor = 4, .expert = 2, .expert_tensor = 2, .sequence_parallel = true},
       rules(true, false));
   EXPECT_EQ(calls_of(layer, Axis::kExpertTensor, Collective::kAllGather), (Calls{1, 1, 0}));
   EXPECT_EQ(calls_of(layer, Axis::kExpertTensor, Collective::kReduceScatter), (Calls{1, 1, 0}));
   // The gathered buffer: both ranks' 2 s K h / t bytes.
-  EXPECT_EQ(collective_named(layer, "expert input").payload.value,
-            2 * 2LL * 4096 * 2 * 4096 / 4);
+  EXPECT_EQ(collective_named(layer, "expert input").payload.value, 2 * 2LL * 4096 * 2 * 4096 / 4);
 }
 
 TEST(UnitCollectives, EmbeddingAndHead) {
@@ -315,9 +305,14 @@ std::vector<ShardDegrees> some_degrees() {
   for (const int t : {1, 2, 4}) {
     for (const int c : {1, 2}) {
       for (const bool sequence : {false, true}) {
-        all.push_back({.tensor = t, .context = c, .expert_tensor = sequence ? 1 : t,
+        all.push_back({.tensor = t,
+                       .context = c,
+                       .expert_tensor = sequence ? 1 : t,
                        .sequence_parallel = sequence});
-        all.push_back({.tensor = t, .context = c, .expert = 2, .expert_tensor = t,
+        all.push_back({.tensor = t,
+                       .context = c,
+                       .expert = 2,
+                       .expert_tensor = t,
                        .sequence_parallel = sequence});
       }
     }
@@ -333,11 +328,10 @@ void for_every_layer_kind(Check check) {
     for (const LayerKind& kind : graph.kinds) {
       for (const ShardDegrees& degrees : some_degrees()) {
         if (!check_shard(kind, degrees, r).empty()) continue;
-        SCOPED_TRACE(std::string(name) + " " + kind.name + " t" +
-                     std::to_string(degrees.tensor) + " c" + std::to_string(degrees.context) +
-                     " e" + std::to_string(degrees.expert) + " tau" +
-                     std::to_string(degrees.expert_tensor) +
-                     (degrees.sequence_parallel ? " sp" : ""));
+        SCOPED_TRACE(
+            std::string(name) + " " + kind.name + " t" + std::to_string(degrees.tensor) + " c" +
+            std::to_string(degrees.context) + " e" + std::to_string(degrees.expert) + " tau" +
+            std::to_string(degrees.expert_tensor) + (degrees.sequence_parallel ? " sp" : ""));
         check(kind, degrees, shard_bf16(kind, degrees, r));
       }
     }
@@ -415,7 +409,8 @@ TEST(LawShard, MoreRanksNeverKeepMore) {
           for (const int c : {1, 2, 4}) {
             const auto bytes = [&](int tensor, int context) {
               return shard_bf16(kind,
-                                {.tensor = tensor, .context = context,
+                                {.tensor = tensor,
+                                 .context = context,
                                  .expert_tensor = sequence ? 1 : tensor,
                                  .sequence_parallel = sequence},
                                 r)
