@@ -55,7 +55,8 @@ GroupStride gradient_group(const Plan& plan, bool expert) {
 RecomputeMode default_recompute(Framework framework) {
   switch (framework) {
     case Framework::kMegatron:           // Megatron-LM --recompute-granularity: none
-    case Framework::kMegatronDeepSpeed:  // the same; --checkpoint-activations is off
+    case Framework::kMegatron2021:       // Megatron-LM 2.x --checkpoint-activations is off
+    case Framework::kMegatronDeepSpeed:  // the same
     case Framework::kNemo:               // NeMo activations_checkpoint_granularity: null
     case Framework::kFsdp:               // LLM-Foundry activation_checkpointing: false
     case Framework::kDeepSpeed:          // calls in model code; none unless written

@@ -68,6 +68,7 @@ bool sequence_parallel_of(const Pins& pins, const PlanProblem& p, int tensor) {
 std::vector<ScheduleKind> schedules_of(Framework framework) {
   switch (framework) {
     case Framework::kMegatron:
+    case Framework::kMegatron2021:
     case Framework::kNemo:
       return {ScheduleKind::kOneFOneB, ScheduleKind::kInterleaved};
     case Framework::kMegatronDeepSpeed:

@@ -61,15 +61,36 @@ FrameworkRules megatron_rules() {
   };
 }
 
-FrameworkRules megatron_deepspeed_rules() {
+FrameworkRules megatron_2021_rules() {
   FrameworkRules r = megatron_rules();
-  r.framework = Framework::kMegatronDeepSpeed;
+  r.framework = Framework::kMegatron2021;
   r.fused_attention = {false, "Megatron-LM 2.x transformer.py: CoreAttention materialises scores"};
   r.dropout = {true, "Megatron-LM arguments.py: hidden and attention dropout default to 0.1"};
+  r.highest_sharding_stage = {1, "Megatron-LM 3.0 --use-distributed-optimizer"};
+  r.reduce_cadence_high = {ReduceCadence::kPerStep, "Megatron-LM 2.x: no stage 2 or 3"};
+  r.reduce_cadence_pipeline = {ReduceCadence::kPerStep, "Megatron-LM 2.x: no stage 2 or 3"};
+  r.reduce_bytes = {2, "Megatron-LM 2.x --accumulate-allreduce-grads-in-fp32 is off for fp16"};
+  r.bucket_bytes = {{0}, "Megatron-LM 2.x model/distributed.py: one contiguous buffer a type"};
+  r.overlap_grad_reduce = {false, "Megatron-LM 2.x training.py: all-reduce after the last backward"};
+  r.overlap_param_gather = {false, "Megatron-LM 3.0 optimizer/distrib_optimizer.py: after step"};
+  r.async_p2p_interleaved = {false, "Megatron-LM 2.x schedules.py: each send is waited for"};
+  r.kv_replication = {false, "Megatron-LM 2.x has no grouped queries"};
+  r.scatter_gather_p2p = {true, "Narayanan et al., SC'21, sec. 4.1: scatter/gather on by default"};
+  r.selective_groups.source = "Megatron-LM 3.0 --recompute-activations: attention core";
+  // A CUDA context of 1.8 GiB under PyTorch 1.x, and the communicators.
+  r.context_bytes = {{2'583'000'000}, kAssumed};
+  r.elementwise_kernels = {2, kAssumed};
+  return r;
+}
+
+FrameworkRules megatron_deepspeed_rules() {
+  FrameworkRules r = megatron_2021_rules();
+  r.framework = Framework::kMegatronDeepSpeed;
   r.highest_sharding_stage = {3, "Megatron-DeepSpeed README: ZeRO stages 1 to 3"};
   r.sharding_stage_3_with_pipeline = {false, "DeepSpeed pipe/engine.py: ZeRO-2 and 3 refused"};
   r.reduce_cadence_high = {ReduceCadence::kPerMicrobatch,
                            "DeepSpeed stage_1_and_2.py, stage3.py: reduced in backward"};
+  r.reduce_cadence_pipeline = {ReduceCadence::kPerMicrobatch, kAssumed};
   r.reduce_bytes = {2, "DeepSpeed: gradients reduce in their own type"};
   r.bucket_bytes = {{1'000'000'000}, "DeepSpeed reduce_bucket_size 5e8 elements of 2 bytes"};
   r.bucket_copies = {1, "DeepSpeed stage_1_and_2.py: one ipg buffer without overlap_comm"};
@@ -79,12 +100,8 @@ FrameworkRules megatron_deepspeed_rules() {
   r.kv_replication = {false, kAssumed};
   r.scatter_gather_p2p = {true,
                           "DeepSpeed pipe/engine.py: is_pipe_partitioned with tensor parallelism"};
-  r.selective_groups.source = "Megatron-LM --recompute-activations: attention core";
   r.optimizer_temporary = {4, "DeepSpeed stage_1_and_2.py: step makes an fp32 gradient partition"};
   r.optimizer_group = {0, "DeepSpeed stage_1_and_2.py: whole parameter groups"};
-  // A CUDA context of 1.8 GiB under PyTorch 1.x, and the same communicators as above.
-  r.context_bytes = {{2'583'000'000}, kAssumed};
-  r.elementwise_kernels = {2, kAssumed};
   return r;
 }
 

@@ -12,6 +12,10 @@ const FrameworkRules& rules_of(Framework framework) {
       static const FrameworkRules kRules = detail::megatron_rules();
       return kRules;
     }
+    case Framework::kMegatron2021: {
+      static const FrameworkRules kRules = detail::megatron_2021_rules();
+      return kRules;
+    }
     case Framework::kMegatronDeepSpeed: {
       static const FrameworkRules kRules = detail::megatron_deepspeed_rules();
       return kRules;

@@ -17,16 +17,17 @@ namespace towtank {
 
 enum class Framework {
   kMegatron,           ///< Megatron-LM core
-  kMegatronDeepSpeed,  ///< the 2021-2022 fork: unfused attention, dropout
+  kMegatron2021,       ///< Megatron-LM 2.x of 2021 and 2022: unfused attention, dropout
+  kMegatronDeepSpeed,  ///< the fork that runs the same model in the DeepSpeed engine
   kNemo,               ///< NeMo / Megatron-Bridge
   kFsdp,               ///< Composer / PyTorch FSDP (LLM-Foundry)
   kTorchtitan,         ///< FSDP2
   kDeepSpeed,          ///< ZeRO engine without Megatron
   kTowtankRuntime,     ///< the thin runtime of this repository
 };
-inline constexpr std::size_t kFrameworkCount = 7;
+inline constexpr std::size_t kFrameworkCount = 8;
 inline constexpr std::array<std::string_view, kFrameworkCount> kFrameworkNames{
-    "megatron", "megatron-deepspeed", "nemo", "fsdp", "torchtitan", "deepspeed", "towtank-runtime"};
+    "megatron", "megatron-2021", "megatron-deepspeed", "nemo", "fsdp", "torchtitan", "deepspeed", "towtank-runtime"};
 
 /// A fact about a framework: its value, and where it stands ("" = assumed).
 template <class T>

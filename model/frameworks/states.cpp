@@ -109,6 +109,7 @@ Cell<StateBytes> state_bytes(Framework framework, DType precision, OptimizerKind
   const double moments = moment_bytes(optimizer);
   switch (framework) {
     case Framework::kMegatron:
+    case Framework::kMegatron2021:
       return megatron_states(precision, moments);
     case Framework::kNemo:
       return nemo_states(precision, moments);

@@ -16,6 +16,7 @@ template <class... Groups>
 }
 
 [[nodiscard]] FrameworkRules megatron_rules();
+[[nodiscard]] FrameworkRules megatron_2021_rules();
 [[nodiscard]] FrameworkRules megatron_deepspeed_rules();
 [[nodiscard]] FrameworkRules nemo_rules();
 [[nodiscard]] FrameworkRules fsdp_rules();

@@ -200,7 +200,7 @@ constexpr Sc21Row kSc21[] = {{1, 1, 16, 512, 24, 2304, 24, 32},
 
 SearchOptions sc21_options() {
   SearchOptions options;
-  options.framework = Framework::kMegatronDeepSpeed;  // unfused attention, as in 2021
+  options.framework = Framework::kMegatron2021;  // unfused attention, as in 2021
   options.pins.sharding_stage = 0;
   options.pins.recompute = RecomputeMode::kFull;
   options.pins.sequence_parallel = false;
