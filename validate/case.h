@@ -56,6 +56,7 @@ struct CaseStage {
 ///   fp16 gradients                                     fp16_gradients
 ///   torch.compile                                      compile
 ///   packed samples, packed sequences                   packed_samples
+///   gradient reduction X s of the step                 gradient_reduction (measured, not stated)
 struct CaseNotes {
   bool pure = false;  ///< parameters and states in the low precision
   std::vector<CaseStage> stages;
@@ -65,6 +66,7 @@ struct CaseNotes {
   bool fp16_gradients = false;
   bool compile = false;
   bool packed_samples = false;        ///< attention spans are shorter than the sequence
+  std::optional<Seconds> gradient_reduction;  ///< a measured part of the step
 };
 
 struct Case {

@@ -2,8 +2,10 @@
 // The normative tokens of a case's notes.
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 
 #include "validate/case_json.h"
 
@@ -143,6 +145,19 @@ std::vector<int> uneven_split(std::string_view text) {
   return split;
 }
 
+/// "gradient reduction 0.00823 s of the step"
+std::optional<Seconds> measured_reduction(std::string_view text) {
+  constexpr std::string_view kWords = "gradient reduction ";
+  const std::size_t at = text.find(kWords);
+  if (at == std::string_view::npos) return std::nullopt;
+  const char* last = text.data() + text.size();
+  double seconds = 0;
+  const auto read = std::from_chars(text.data() + at + kWords.size(), last, seconds);
+  if (read.ec != std::errc() || !(seconds > 0)) return std::nullopt;
+  const std::string_view rest(read.ptr, static_cast<std::size_t>(last - read.ptr));
+  return rest.starts_with(" s of the step") ? std::optional(Seconds{seconds}) : std::nullopt;
+}
+
 }  // namespace
 
 CaseNotes read_notes(const JsonReader& notes) {
@@ -159,6 +174,7 @@ CaseNotes read_notes(const JsonReader& notes) {
   read_stage_list(notes, text, out);
   read_layer_list(notes, text, out);
   if (out.layers_per_stage.empty()) out.layers_per_stage = uneven_split(text);
+  out.gradient_reduction = measured_reduction(text);
   return out;
 }
 

@@ -259,10 +259,9 @@ CasePrediction CasePredictor::predict(const Case& c) {
   out.memory_kind = rule.memory;
   out.peak_memory = memory_of_kind(out.whole.peak_memory(), rule.memory);
   out.capacity = problem.capacity;
+  out.parameters = graph.total_parameters();
   const bool fits = out.whole.peak_memory().total() <= problem.capacity;
   out.outcome = fits ? CaseOutcome::kRan : CaseOutcome::kOom;
-  out.assumptions.insert(out.assumptions.end(), out.whole.assumptions.begin(),
-                         out.whole.assumptions.end());
   return out;
 }
 

@@ -35,7 +35,9 @@ struct CasePrediction {
   Plan plan;              ///< as evaluated: notes applied, stages expanded
   Prediction whole;       ///< breakdown, memory by rank, intervals, basis
   Bytes capacity;         ///< of the smallest device
-  std::vector<std::string> assumptions;  ///< nulls, rules of the set, and the evaluator's
+  double parameters = 0;  ///< of the model
+  std::vector<std::string> assumptions;  ///< nulls of the case, rules of its set; the framework's
+                                         ///< and the model's stand in whole.assumptions
 };
 
 /// Makes the cost model for a device on a network.
