@@ -33,6 +33,7 @@ void add_option(CLI::App& app, Slot& slot) {
   }
   slot.option = app.add_option(names, slot.values)
                     ->expected(1)
+                    ->allow_extra_args(false)
                     ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
@@ -45,8 +46,8 @@ std::vector<std::string> option_names(const CommandSpec& command) {
   return names;
 }
 
-/// Unknown options alone if there are any: words after them may be their values.
-void check_rest(const CommandSpec& command, const std::vector<std::string>& rest, Faults& faults) {
+void check_unknown(const CommandSpec& command, const std::vector<std::string>& rest,
+                   Faults& faults) {
   const std::vector<std::string> known = option_names(command);
   for (const std::string& token : rest) {
     if (token.size() < 2 || token.front() != '-') continue;
@@ -55,11 +56,6 @@ void check_rest(const CommandSpec& command, const std::vector<std::string>& rest
     faults.add({printable(name), "is not an option of towtank " + std::string(command.name), "",
                 near ? "Did you mean " + *near + "?"
                      : "See towtank " + std::string(command.name) + " --help."});
-  }
-  if (!faults.empty()) return;
-  for (const std::string& token : rest) {
-    faults.add({in_quotes(token), "is not expected here", "",
-                "Usage: towtank " + std::string(command.usage) + "."});
   }
 }
 
@@ -126,15 +122,21 @@ Arguments parse_arguments(const CommandSpec& command, const std::vector<std::str
   }
   parse_into(app, command, tokens);
   std::vector<std::string> rest = app.remaining();
-  while (out.positionals.size() < command.positionals.size() && !rest.empty() &&
+  const bool many = !command.positionals.empty() && command.positionals.back().ends_with("...");
+  while ((many || out.positionals.size() < command.positionals.size()) && !rest.empty() &&
          (rest.front() == "-" || !rest.front().starts_with('-'))) {
     out.positionals.push_back(rest.front());
     rest.erase(rest.begin());
   }
+  // Unknown options alone if there are any: what follows them may be their value.
   Faults faults;
-  check_rest(command, rest, faults);
-  if (faults.empty()) {
-    for (const Slot& slot : slots) collect(slot, out, faults);
+  check_unknown(command, rest, faults);
+  faults.throw_if_any();
+  for (const Slot& slot : slots) collect(slot, out, faults);
+  faults.throw_if_any();
+  for (const std::string& token : rest) {
+    faults.add({"", in_quotes(token) + " is not expected here", "",
+                "Usage: towtank " + std::string(command.usage)});
   }
   faults.throw_if_any();
   return out;

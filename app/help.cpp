@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kOptionWidth = 28;
 constexpr std::size_t kExampleIndent = 6;
+constexpr char kGlue = '\1';  // a blank at which no line is broken
 
 std::string option_line(const OptionSpec& spec) {
   std::string left = "  ";
@@ -27,13 +28,26 @@ std::string option_line(const OptionSpec& spec) {
   return left + "\n" + std::string(kOptionWidth, ' ') + help + "\n";
 }
 
+/// Keeps an option and its value on one line.
+std::string glued(std::string_view arguments) {
+  std::string out(arguments);
+  for (std::size_t at = out.find(" --"); at != std::string::npos; at = out.find(" --", at + 1)) {
+    const std::size_t end = out.find(' ', at + 1);
+    if (end != std::string::npos && out[end + 1] != '-') out[end] = kGlue;
+  }
+  return out;
+}
+
 /// An example on as many lines as it needs, so that it can be pasted.
 std::string example_lines(const ExampleSpec& example) {
   std::string out = "  # " + std::string(example.says) + "\n";
-  const std::string text =
-      wrapped("towtank " + std::string(example.arguments), kExampleIndent, kScreenWidth - 2);
+  const std::string text = wrapped(glued("towtank " + std::string(example.arguments)),
+                                   kExampleIndent, kScreenWidth - 2);
   std::string command = "  ";
-  for (const char c : text) command += c == '\n' ? std::string(" \\\n") : std::string(1, c);
+  for (const char c : text) {
+    if (c == '\n') command += " \\";
+    command += c == kGlue ? ' ' : c;
+  }
   return out + command + "\n";
 }
 

@@ -40,7 +40,7 @@ std::string more_devices_text(const Question& q, SearchOptions options) {
   if (options.pins.data && options.pins.tensor && options.pins.pipeline) options.pins.data.reset();
   for (int times = 2; times <= kMostTimesDevices; times *= 2) {
     if (!fits_on(q, options, q.devices * times)) continue;
-    return "With " + with_thousands(static_cast<std::int64_t>(q.devices) * times) +
+    return "with " + with_thousands(static_cast<std::int64_t>(q.devices) * times) +
            " devices a plan fits.";
   }
   return "";

@@ -62,9 +62,11 @@ std::string report(const ModelGraph& graph, const Workload& workload) {
   const std::string sample =
       graph.sample_tokens > 0 ? "a sample of " + with_thousands(graph.sample_tokens) + " tokens"
                               : "a sample";
-  out += "Forward of " + sample + ": products " + to_text(work.matmul) + ", attention " +
-         to_text(work.attention_run) + " (" + to_text(work.attention_counted) +
-         " as MFU counts it)\n";
+  out += wrapped("Forward of " + sample + ": products " + to_text(work.matmul) + ", attention " +
+                     to_text(work.attention_run) + " (" + to_text(work.attention_counted) +
+                     " as MFU counts it)",
+                 2) +
+         "\n";
   if (graph.tied_embedding) {
     out += "Tied: the head uses the embedding's table, which is counted once\n";
   }

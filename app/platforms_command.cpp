@@ -36,10 +36,10 @@ std::optional<BytesPerSecond> outside_bandwidth(const Platform& platform, const 
 }
 
 std::string list_text(const std::vector<Platform>& platforms) {
-  TextTable table({{"name", Align::kLeft, 0}, {"devices", Align::kRight, 2},
-                   {"a node", Align::kRight, 2}, {"device", Align::kLeft, 2},
-                   {"memory", Align::kRight, 2}, {"in node", Align::kRight, 2},
-                   {"outside", Align::kRight, 2}, {"$/device-h", Align::kRight, 2}});
+  TextTable table({{"name", Align::kLeft, 0}, {"devices", Align::kRight, 1},
+                   {"a node", Align::kRight, 1}, {"device", Align::kLeft, 2},
+                   {"memory", Align::kRight, 1}, {"in node", Align::kRight, 2},
+                   {"outside", Align::kRight, 2}, {"$/h", Align::kRight, 2}});
   for (const Platform& p : platforms) {
     const NodeKind& node = p.node_kinds[p.nodes.front().kind];
     const DeviceKind& device = p.device_kinds[node.device];
@@ -50,7 +50,8 @@ std::string list_text(const std::vector<Platform>& platforms) {
                    p.price ? three_digits(p.price->device_hour.value) : "-"});
   }
   return table.text() +
-         "\nBandwidths: hardware, one device, one direction. A dash: no source states it.\n";
+         "\nBandwidths: of the hardware, one device, one direction. $/h: of one device. A dash: no "
+         "source\nstates it. Details and sources: towtank platforms show NAME\n";
 }
 
 std::string device_text(const DeviceKind& device) {
@@ -94,7 +95,7 @@ std::string level_text(const NetworkLevel& level) {
 }
 
 std::string show_text(const Platform& p) {
-  std::string out = labelled(p.name, "", 0) + wrapped(p.description, 0) + "\n\n";
+  std::string out = p.name + "\n" + wrapped(p.description, 0) + "\n\n";
   for (const DeviceKind& device : p.device_kinds) out += device_text(device);
   for (const NodeGroup& group : p.nodes) out += node_text(p, group);
   for (const NetworkLevel& level : p.levels) out += level_text(level);

@@ -18,6 +18,7 @@ namespace {
 struct Asked {
   std::unique_ptr<Question> question;
   Plan plan;
+  std::string where;  ///< of the plan, in messages
 };
 
 /// Options that a plan file answers already.
@@ -36,7 +37,7 @@ Asked read_asked(const Arguments& parsed, const ArgumentReader& arguments, Fault
     refuse_options_beside_file(parsed, path, faults);
     faults.throw_if_any();
     const PlanFile file = parse_plan_file(JsonFile::load(path));
-    return {question_of(file, path), file.plan};
+    return {question_of(file, path), file.plan, path + ": /plan"};
   }
   if (parsed.values.empty()) {
     throw InputError({"towtank predict", "needs a plan", "",
@@ -51,17 +52,17 @@ Asked read_asked(const Arguments& parsed, const ArgumentReader& arguments, Fault
   Faults ignored;  // read_question reports a bad number
   const int count = devices ? whole_number(*devices, "", 1, 1 << 22, ignored).value_or(1) : 1;
   const Plan plan = plan_of_flags(arguments, known, count, plan_defaults);
-  Asked asked{read_question(arguments), plan};
+  Asked asked{read_question(arguments), plan, "plan"};
   auto& defaults = asked.question->defaults;
   defaults.insert(defaults.end(), plan_defaults.begin(), plan_defaults.end());
   return asked;
 }
 
-Outcome invalid_plan(const std::vector<Invalid>& faults) {
+Outcome invalid_plan(const std::string& where, const std::vector<Invalid>& faults) {
   Outcome outcome;
   outcome.exit_code = kExitInfeasible;
   for (const Invalid& fault : faults) {
-    outcome.messages.push_back("plan: " + to_text(fault));
+    outcome.messages.push_back(where + ": " + to_text(fault));
   }
   return outcome;
 }
@@ -90,8 +91,8 @@ void add_remedies(const Question& q, const RankedPlan& ranked,
   SearchOptions options;
   options.framework = ranked.plan.framework;
   const std::string more = more_devices_text(q, options);
-  outcome.messages.push_back(more.empty() ? "no small change of it fits." : "no small change of it "
-                                                                            "fits. " + more);
+  outcome.messages.emplace_back("no small change of it fits.");
+  if (!more.empty()) outcome.messages.push_back(more);
 }
 
 }  // namespace
@@ -105,7 +106,7 @@ Outcome run_predict(const Arguments& parsed, const Terminal& terminal) {
   const ValidityOptions options{arguments.flag("--tensor-beyond-node")};
   q.problem.tensor_beyond_node = options.tensor_beyond_node;
   const auto broken = check_plan(asked.plan, q.graph, q.workload, q.problem.view, options);
-  if (!broken.empty()) return invalid_plan(broken);
+  if (!broken.empty()) return invalid_plan(asked.where, broken);
   expand_stages(asked.plan, q.graph.free_layers());
 
   const RankedPlan ranked{asked.plan, ClosedFormEvaluator(q.problem).evaluate(asked.plan)};

@@ -5,6 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "app/build_info.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/unit_text.h"
@@ -180,6 +181,7 @@ std::string plan_file_text(const Question& q, const Plan& plan) {
   if (q.platform_name.empty()) file.platform_inline = to_json(q.platform).dump();
   file.devices = q.devices;
   file.plan = plan;
+  file.generated_by = "towtank " + std::string(build_info().version);
   return to_text(to_json(file));
 }
 

@@ -247,7 +247,7 @@ std::string prediction_text(const Question& q, const std::string& title, const P
                             const Style& style) {
   const MemoryBreakdown& m = p.peak_memory();
   const std::string fit = p.fit == Fit::kFits        ? "fits"
-                          : p.fit == Fit::kBorderline ? "borderline: within 5 % of capacity"
+                          : p.fit == Fit::kBorderline ? "borderline (within 5 %)"
                                                       : "does not fit";
   std::string out = style.strong(title) + "\n";
   out += labelled("", "predicted step " + to_text(p.step_time) + ", 90 % interval " +
