@@ -26,8 +26,7 @@ struct CaseRule {
   std::string_view prefix;  ///< of the set's name
   Framework stated = Framework::kMegatron;  ///< a case that states this framework
   Framework follows = Framework::kMegatron; ///< follows the rules of this one
-  bool own_states = false;  ///< bytes a parameter are the stated framework's all the same
-  bool tf32 = false;        ///< fp32 products run on TF32 units where the device has them
+  bool tf32 = false;  ///< fp32 products run on TF32 units where the device has them
   MemoryKind memory = MemoryKind::kDeviceTotal;
   std::string_view reason;
 };

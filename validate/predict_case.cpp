@@ -85,16 +85,15 @@ void apply_split(const Case& c, const std::vector<int>& split, Plan& plan) {
   }
 }
 
-/// Bytes a parameter that the notes or the set's rule state beside the framework's own.
-void apply_states(const Case& c, const CaseRule& rule, Framework stated, Plan& plan) {
+/// Bytes a parameter that the notes state beside the framework's own.
+void apply_states(const Case& c, Plan& plan) {
   const CaseNotes& notes = c.tokens;
   const Workload& w = c.body.workload;
-  if (!notes.pure && !notes.bf16_optimizer && !notes.fp16_gradients && !rule.own_states) return;
+  if (!notes.pure && !notes.bf16_optimizer && !notes.fp16_gradients) return;
   if (plan.state_override) {
     refuse(c, "notes", "states bytes a parameter", "plan.optimizer does too");
   }
-  const Framework of = rule.own_states ? stated : plan.framework;
-  StateBytes bytes = state_bytes(of, w.precision, w.optimizer).value;
+  StateBytes bytes = state_bytes(plan.framework, w.precision, w.optimizer).value;
   const double low = bytes_per_element(w.precision);
   if (notes.pure) {
     // Adam's two moments, no main copy.
@@ -197,7 +196,7 @@ Plan plan_of_case(const Case& c, const ModelGraph& graph, std::vector<std::strin
         "framework rules: " +
         std::string(kFrameworkNames[static_cast<std::size_t>(plan.framework)]));
   }
-  apply_states(c, rule, stated, plan);
+  apply_states(c, plan);
   plan.compile = plan.compile || c.tokens.compile;
   if (plan.stages.empty()) {
     apply_split(c, stated_split(c, plan.pipeline * plan.stages_per_rank, graph.free_layers()), plan);

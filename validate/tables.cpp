@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 5> kFiles{"bigscience_a100", "korthikanti
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
 std::string parameters_text(const ValidatedCase& c) {
-  return fmt::format("{:.3g}B", c.prediction.parameters / 1e9);
+  return detail::parameters_cell(c.prediction.parameters);
 }
 std::string devices_text(const ValidatedCase& c) { return with_thousands(c.input.body.devices); }
 std::string seconds_cell(double s) { return fmt::format("{:.{}f}", s, s < 10 ? 3 : 2); }
@@ -184,8 +184,7 @@ std::string torchtitan_table(const Validation& v) {
 }
 
 std::string llama3_table(const Validation& v) {
-  Columns table{{{"devices", "tokens", "microbatches", "GiB of ours", "capacity", "verdict",
-                  "ours", "plan"}},
+  Columns table{{{"devices", "tokens", "microbatches", "GiB", "of", "ran?", "ours", "plan"}},
                 {5, 6, 7}};
   for (const ValidatedCase& c : v.cases) {
     const auto name = [](CaseOutcome o) {

@@ -69,6 +69,13 @@ std::string percent_cell(double fraction) {
   return fmt::format("{:.1f}", without_minus_zero(100 * fraction, 0.05));
 }
 
+std::string parameters_cell(double parameters) {
+  constexpr double kTera = 1e12, kGiga = 1e9, kMega = 1e6;
+  if (parameters >= kTera) return fmt::format("{:.3g}T", parameters / kTera);
+  if (parameters >= kGiga) return fmt::format("{:.3g}B", parameters / kGiga);
+  return fmt::format("{:.3g}M", parameters / kMega);
+}
+
 std::string ratio_cell(double value) {
   return fmt::format("{:.2f}", without_minus_zero(value, 0.005));
 }

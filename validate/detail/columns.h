@@ -21,6 +21,7 @@ struct Columns {
 // Figures of a table; "-" for what is not known.
 [[nodiscard]] std::string percent_cell(double fraction);       ///< "12.3", "-4.0", in percent
 [[nodiscard]] std::string ratio_cell(double value);            ///< "0.85"
+[[nodiscard]] std::string parameters_cell(double parameters);  ///< "22.1B", "1.01T"
 
 template <class T, class F>
 [[nodiscard]] std::string cell_or_dash(const T& value, F&& to_cell) {
