@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/file.h"
 #include "core/rng.h"
 #include "model/graph/graph_json.h"
 #include "tests/model/graph/graph_testing.h"
@@ -234,7 +235,7 @@ TEST(LawOrder, EveryEdgePointsForward) {
     const auto count = static_cast<std::size_t>(rng.integer(2, 30));
     // A random hidden order; every layer but the first reads an earlier one.
     std::vector<std::string> names;
-    for (std::size_t i = 0; i < count; ++i) names.push_back("n" + std::to_string(rng.next()));
+    for (std::size_t i = 0; i < count; ++i) names.push_back(std::to_string(rng.next()));
     std::vector<std::pair<std::string, std::string>> edges;
     for (std::size_t i = 1; i < count; ++i) {
       edges.emplace_back(
@@ -273,6 +274,14 @@ TEST(UnitGraphDefaults, SplitProductsShareTheirColumns) {
   EXPECT_EQ(shard_bf16(graph_testing::kind_of(graph, 0), {.tensor = 2}, rules(true, false))
                 .dense_parameters,
             8);
+}
+
+TEST(GoldenGraphDocs, TheExampleOfTheFormatIsRead) {
+  const std::string page = read_file(std::string(TOWTANK_SOURCE_DIR) + "/docs/formats-graph.md");
+  const std::size_t start = page.find("```json\n") + 8;
+  const ModelGraph graph = parse(page.substr(start, page.find("```", start) - start));
+  EXPECT_EQ(graph.total_parameters(), 2 * 2 * 1024.0 * 4096);
+  EXPECT_THAT(graph.cut_elements(), ElementsAre(0, 512 * 1024));
 }
 
 // --- faults --------------------------------------------------------------------------------------
