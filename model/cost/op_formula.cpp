@@ -2,6 +2,7 @@
 #include "model/cost/op_formula.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -11,6 +12,7 @@ namespace towtank {
 namespace {
 
 constexpr std::int64_t kTile = 128;
+constexpr double kAlignedBytes = 128.0;  // a row of whole cache lines
 // An A100's; for devices whose number is not stated. Assumed.
 constexpr int kAssumedMultiprocessors = 108;
 // Head width that FusedAttentionParameters::..._share are stated for.
@@ -35,9 +37,13 @@ OpFormula::OpFormula(const DeviceKind& device, const OpParameters& parameters)
   for (std::size_t d = 0; d < kDTypeCount; ++d) {
     const double peak = product_peak(device, static_cast<DType>(d)).value;
     const ProductParameters& p = parameters.product[d];
+    const auto aligned =
+        static_cast<std::int64_t>(kAlignedBytes / bytes_per_element(static_cast<DType>(d)));
+    const double halvings = std::countr_zero(static_cast<std::uint64_t>(aligned));
     product_[d] = {1.0 / (peak * p.share),         p.depth_half,
                    p.idle_share * multiprocessors, 1.0 / (bandwidth * p.stream_share),
-                   p.ramp.value / p.stream_share,  p.gap.value};
+                   p.ramp.value / p.stream_share,  p.gap.value,
+                   p.misaligned / halvings,        aligned};
     const FusedAttentionParameters& f = parameters.fused_attention[d];
     const double widest = 1.0 + f.width_half / kStatedWidth;
     fused_[d] = {1.0 / (peak * std::min(1.0, f.forward_share * widest)),
@@ -63,7 +69,14 @@ double OpFormula::product_compute(const OpSignature& op, const Product& p) const
   constexpr double kTileFlop = 2.0 * static_cast<double>(kTile * kTile);
   const double padded =
       kTileFlop * (tiles + p.idle_tiles) * (static_cast<double>(op.k) + p.depth_half);
-  return (op.k > 0 ? std::max(op.work.value, padded) : op.work.value) * p.flop;
+  const double work = op.k > 0 ? std::max(op.work.value, padded) : op.work.value;
+  return work * p.flop * misalignment(op, p);
+}
+
+double OpFormula::misalignment(const OpSignature& op, const Product& p) {
+  const auto extents = static_cast<std::uint64_t>(op.n | op.k | p.aligned);
+  const int lost = std::countr_zero(static_cast<std::uint64_t>(p.aligned)) - std::countr_zero(extents);
+  return 1.0 + p.misaligned * lost;
 }
 
 double OpFormula::fused_compute(const OpSignature& op) const {

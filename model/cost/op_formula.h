@@ -13,21 +13,23 @@
 ///
 ///   op                     compute
 ///   product, convolution   2 T^2 (tiles + idle P) (k + k_half) / (peak * share), at least
-///                          work / (peak * share)
+///                          work / (peak * share); times 1 + misaligned (1 - log2(a) / log2(A))
 ///   attention, fused       work / (peak * share) * (1 + n_half / n) (1 + k_half' / k)
 ///   attention, unfused     work / (peak * share); the traffic of its scores is in op.traffic
 ///   others                 work / (vector peak * share)
 ///
 ///   tiles       batch * ceil(m/T) * ceil(n/T), T = 128: a device works on whole tiles
 ///   P, idle     multiprocessors; the share of them that the last wave of tiles leaves without work
+///   a, A        largest power of two that divides n and k, at most A = 128 bytes of elements
 ///   k_half      depth of a product that takes as long as starting and storing a tile
 ///   n_half      keys at which fused attention reaches half of its share; k_half' the same of head
 ///               width
 ///
-/// Monotone in m, n, k, work and traffic; never faster than work / peak or traffic / bandwidth; a
-/// device that is faster in any rate is never slower. Not modelled: alignment of shapes, clocks
+/// Monotone in m, in n and k of equal alignment, in work and traffic; never faster than work / peak or traffic / bandwidth; a
+/// device that is faster in any rate is never slower. Not modelled: clocks
 /// that fall under power limits, operands that stay in a cache.
 #include <array>
+#include <cstdint>
 
 #include "model/cost/cost_model.h"
 #include "model/cost/op_parameters.h"
@@ -48,6 +50,8 @@ class OpFormula {
     double flop = 0.0;  ///< seconds a FLOP of a large product; all others in seconds, too
     double depth_half = 0.0, idle_tiles = 0.0;
     double byte = 0.0, ramp = 0.0, gap = 0.0;
+    double misaligned = 0.0;    ///< per halving of the alignment
+    std::int64_t aligned = 64;  ///< elements of 128 bytes
   };
   struct Stream {
     double byte_forward = 0.0, byte_backward = 0.0, ramp_bytes = 0.0, gap = 0.0;
@@ -57,6 +61,7 @@ class OpFormula {
     double half = 0.0, causal_half = 0.0, backward_keys = 1.0, width_half = 0.0, gap = 0.0;
   };
   [[nodiscard]] double product_compute(const OpSignature&, const Product&) const;
+  [[nodiscard]] static double misalignment(const OpSignature&, const Product&);
   [[nodiscard]] double fused_compute(const OpSignature&) const;
   [[nodiscard]] double stream_memory(const OpSignature&, const Stream&) const;
   [[nodiscard]] OpCost priced(const OpSignature&, double compute, double memory, double body,

@@ -261,21 +261,38 @@ TEST(LawAnalytic, NeverAboveTheRoofline) {
   }
 }
 
-TEST(LawAnalytic, MonotoneInEveryExtent) {
+TEST(LawAnalytic, MonotoneInEveryAlignedExtent) {
+  constexpr std::int64_t kAligned = 64;  // elements of 2 bytes that fill 128 bytes
   Rng rng(2);
   for (int round = 0; round < 20000; ++round) {
     const DeviceKind device = random_device(rng);
-    const Extents small = random_extents(rng);
+    Extents small = random_extents(rng);
+    for (std::int64_t* extent : {&small.m, &small.n, &small.k}) *extent *= kAligned;
     Extents large = small;
-    for (std::int64_t* extent : {&large.batch, &large.m, &large.n, &large.k}) {
-      if (rng.integer(0, 1) == 0) *extent += log_uniform(rng, 300);
+    for (std::int64_t* extent : {&large.m, &large.n, &large.k}) {
+      if (rng.integer(0, 1) == 0) *extent += kAligned * log_uniform(rng, 300);
     }
+    if (rng.integer(0, 1) == 0) large.batch += log_uniform(rng, 300);
     const int which = static_cast<int>(rng.integer(0, 10));
     ASSERT_LE(seconds_of(op_of(which, DType::kBf16, small), device),
               seconds_of(op_of(which, DType::kBf16, large), device))
         << "op " << which << ": " << small.batch << " x " << small.m << " x " << small.n << " x "
         << small.k;
   }
+}
+
+TEST(UnitAnalytic, RowsOffTheCacheLineCostByTheHalving) {
+  Rng rng(4);
+  DeviceKind device = random_device(rng);
+  device.generation = "ampere";
+  const auto large = [&](std::int64_t n, std::int64_t k) {
+    return seconds_of(matmul(DType::kBf16, 1, 8192, n, k), device) / static_cast<double>(n * k);
+  };
+  // 8,192 = 64 x 128; 8,184 = 8 x 1,023 keeps 3 of 6 halvings: 1 + 1.26 * 3/6 = 1.63.
+  const double ratio = large(8184, 8192) / large(8192, 8192);
+  EXPECT_NEAR(ratio, 1.63, 0.02);
+  device.generation = "volta";  // asks for rows of 16 bytes only
+  EXPECT_NEAR(large(8184, 8192) / large(8192, 8192), 1.0, 0.02);
 }
 
 TEST(LawAnalytic, AFasterDeviceIsNeverSlower) {
