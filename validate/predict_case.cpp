@@ -21,6 +21,20 @@ namespace {
                          std::move(hint)});
 }
 
+/// Runs an action and puts the case and its key in front of whatever it finds at fault.
+template <class Action>
+auto in_case(const Case& c, const std::string& key, Action&& action) {
+  try {
+    return action();
+  } catch (const InputError& error) {
+    std::vector<Fault> faults = error.faults();
+    for (Fault& fault : faults) {
+      fault.where = c.where + ": " + c.id + ": /" + key + ": " + fault.where;
+    }
+    throw InputError(std::move(faults));
+  }
+}
+
 /// Layers of each stage when embedding and head count as one layer each: every stage as full as the
 /// fullest must be, from the first on (DeepSpeed runtime/utils.py, partition_balanced on equal
 /// weights); where the count divides, that is Megatron-LM's split too.
@@ -211,9 +225,10 @@ const Platform& CasePredictor::platform_of(const Case& c) {
       body.platform_inline.empty() ? body.platform_name : body.platform_inline;
   const auto found = platforms_.find(name);
   if (found != platforms_.end()) return found->second;
-  Platform platform = body.platform_inline.empty()
-                          ? load_platform(body.platform_name)
-                          : parse_platform(JsonFile::parse(name, c.where + ": /platform"));
+  Platform platform = in_case(c, "platform", [&] {
+    return body.platform_inline.empty() ? load_platform(name)
+                                        : parse_platform(JsonFile::parse(name, "inline"));
+  });
   return platforms_.emplace(name, std::move(platform)).first->second;
 }
 
@@ -222,8 +237,10 @@ const ModelGraph& CasePredictor::graph_of(const Case& c) {
   const auto key = std::pair(w.model_json, w.sequence_length);
   const auto found = graphs_.find(key);
   if (found != graphs_.end()) return found->second;
-  const JsonFile model = JsonFile::parse(w.model_json, c.where + ": /workload/model");
-  return graphs_.emplace(key, import_model(model, w.sequence_length)).first->second;
+  ModelGraph graph = in_case(c, "workload", [&] {
+    return import_model(JsonFile::parse(w.model_json, "model"), w.sequence_length);
+  });
+  return graphs_.emplace(key, std::move(graph)).first->second;
 }
 
 CasePrediction CasePredictor::predict(const Case& c) {
