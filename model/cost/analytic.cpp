@@ -9,7 +9,7 @@ AnalyticCostModel::AnalyticCostModel(const DeviceKind& device, NetworkView view)
     : formula_(device, documented_op_parameters(device)),
       device_name_(device.name),
       view_(std::move(view)),
-      collectives_(documented_collective_parameters()) {}
+      collectives_(documented_collective_parameters(view_)) {}
 
 OpCost AnalyticCostModel::op(const OpSignature& op) const { return formula_(op); }
 

@@ -11,9 +11,28 @@
 namespace towtank {
 namespace {
 
-constexpr std::size_t kMaxLevels = 8;
+constexpr std::size_t kMaxLevels = CollectiveParameters::kMostLevels;
 
-/// One level of the network as one group sees it.
+// All-reduce on large payloads over the hardware rate. A100 8 ranks 232 of 300 GB/s (vTrain
+// all-reduce tables), H200 ring 365 of 450, B200 ring 682 of 900 (ml-engineering, network), GH200 4
+// ranks 328 of 450 and 2 ranks 114 of 150 (Sailor): 0.73 to 0.81.
+constexpr double kNodeShare = 0.79;
+// Titan RTX 5.1 of 15.75 GB/s through the host (Sailor), A100 24 of 32 and H100 49 of 64 between
+// pairs (Vidur): 0.32 to 0.77; their geometric mean.
+constexpr double kPcieShare = 0.5;
+// 4 A100 nodes of 4 x 25 GB/s 94 (ml-engineering, 1 GiB); 46 to 48 of a 50 GB/s port and 12.2 of a
+// 12.5 GB/s one (nccl issue reports).
+constexpr double kNetworkShare = 0.94;
+// Zero-payload limit of the vTrain tables less the hops: 28 us on A100, 14 us on V100; less where a
+// stream of work hides the launch. Assumed.
+constexpr Seconds kLaunch{15e-6};
+// NCCL src/graph/tuning.cc: a hop takes 3.4 us on NVLink with the protocol of large payloads and
+// 0.6 us (which platforms state) with that of small ones.
+constexpr Seconds kStep{2.8e-6};
+
+enum class Protocol { kSimple, kLow };
+
+/// One level of the network as one group sees it with one protocol.
 struct GroupLevel {
   double latency;    ///< alpha + step of one hop
   double bandwidth;  ///< that one device reaches
@@ -28,41 +47,33 @@ struct GroupLevels {
   int ranks = 1;
 };
 
-/// What one device reaches into its node, with `peers` of the group at the other ends of its links.
-double intranode_bandwidth(const NetworkView& view, const CollectiveParameters& p, int peers) {
-  const double hardware = view.levels[0].bandwidth.value;
-  switch (view.topology) {
-    case IntranodeTopology::kSwitch:
-      return hardware * p.intranode_efficiency;
-    case IntranodeTopology::kMesh: {
-      const int links = std::max(1, view.node_slots - 1);
-      return hardware * p.intranode_efficiency * std::min(peers, links) / links;
-    }
-    case IntranodeTopology::kPcie:
-      return hardware * p.pcie_efficiency;
-  }
-  contract_violated("EXPECTS", "topology is an IntranodeTopology", __FILE__, __LINE__);
+/// Share of a device's links into its node that lead to `peers` others.
+double links_used(const NetworkView& view, int peers) {
+  if (view.topology != IntranodeTopology::kMesh) return 1.0;
+  const int links = std::max(1, view.node_slots - 1);
+  return static_cast<double>(std::min(peers, links)) / links;
 }
 
 /// Devices of the node that a rank talks to at once.
 int peers_in_node(Collective op, int ranks) { return op == Collective::kSendRecv ? 1 : ranks - 1; }
 
 GroupLevels levels_of(Collective op, const GroupShape& group, const NetworkView& view,
-                      const CollectiveParameters& parameters) {
-  EXPECTS(!group.per_level.empty() && group.per_level.size() <= view.levels.size());
-  EXPECTS(view.levels.size() <= kMaxLevels);
+                      const CollectiveParameters& parameters, Protocol protocol) {
   GroupLevels out;
   out.count = group.per_level.size();
   out.ranks = group.size;
+  const bool low = protocol == Protocol::kLow;
   int units = 1;
   for (std::size_t i = out.count; i-- > 0;) {
     units *= group.per_level[i];
     const NetworkView::Level& level = view.levels[i];
     const int ranks = group.per_level[i];
-    const double bandwidth = i == 0
-                                 ? intranode_bandwidth(view, parameters, peers_in_node(op, ranks))
-                                 : level.bandwidth.value * parameters.internode_efficiency;
-    out.level[i] = {level.latency.value + parameters.step.value, bandwidth, ranks,
+    const LinkParameters& link = parameters.level[i][static_cast<std::size_t>(op)];
+    double bandwidth = level.bandwidth.value * link.share_of(ranks);
+    if (i == 0) bandwidth *= links_used(view, peers_in_node(op, ranks));
+    if (low) bandwidth *= link.low_share;
+    const Seconds step = low ? link.low_step : link.step;
+    out.level[i] = {level.latency.value + step.value, bandwidth, ranks,
                     std::max(1, group.size / units), units};
   }
   return out;
@@ -199,6 +210,22 @@ CollectiveCost fastest(Collective op, double payload, const GroupLevels& g,
   contract_violated("EXPECTS", "op is a Collective", __FILE__, __LINE__);
 }
 
+struct LinkUse {
+  Seconds launch;            ///< of the slowest level that the group spans
+  bool low_protocol = true;  ///< every such level has one
+};
+
+LinkUse link_use(const CollectiveCall& call, const CollectiveParameters& parameters) {
+  LinkUse use;
+  for (std::size_t i = 0; i < call.group.per_level.size(); ++i) {
+    if (call.group.per_level[i] == 1) continue;
+    const LinkParameters& link = parameters.level[i][static_cast<std::size_t>(call.op)];
+    use.launch = std::max(use.launch, link.launch);
+    use.low_protocol = use.low_protocol && link.low_share > 0.0;
+  }
+  return use;
+}
+
 }  // namespace
 
 double wire_factor(Collective op, int ranks) {
@@ -255,35 +282,45 @@ std::string_view to_text(Collective op) {
   contract_violated("EXPECTS", "op is a Collective", __FILE__, __LINE__);
 }
 
-CollectiveParameters documented_collective_parameters() {
-  return {
-      // All-reduce on large payloads over the hardware rate. A100 8 ranks 232 of 300 GB/s (vTrain
-      // all-reduce tables), H200 ring 365 of 450, B200 ring 682 of 900 (ml-engineering, network),
-      // GH200 4 ranks 328 of 450 and 2 ranks 114 of 150 (Sailor): 0.73 to 0.81.
-      .intranode_efficiency = 0.79,
-      // Titan RTX 5.1 of 15.75 GB/s through the host (Sailor), A100 24 of 32 and H100 49 of 64
-      // between pairs (Vidur): 0.32 to 0.77; their geometric mean.
-      .pcie_efficiency = 0.5,
-      // 4 A100 nodes of 4 x 25 GB/s 94 (ml-engineering, 1 GiB); 46 to 48 of a 50 GB/s port and 12.2
-      // of a 12.5 GB/s one (nccl issue reports).
-      .internode_efficiency = 0.94,
-      // Zero-payload limit of the vTrain tables less the hops: 28 us on A100, 14 us on V100; less
-      // where a stream of work hides the launch. Assumed.
-      .launch = {15e-6},
-      // NCCL src/graph/tuning.cc: a hop takes 3.4 us on NVLink with the protocol of large payloads
-      // and 0.6 us (which platforms state) with that of small ones.
-      .step = {2.8e-6},
-  };
+LinkParameters uniform_link(double share, Seconds launch, Seconds step) {
+  LinkParameters link;
+  link.launch = launch;
+  link.step = step;
+  link.share.fill(share);
+  return link;
+}
+
+CollectiveParameters uniform_parameters(const LinkParameters& node, const LinkParameters& network) {
+  CollectiveParameters out;
+  out.level.front().fill(node);
+  for (std::size_t i = 1; i < out.level.size(); ++i) out.level[i].fill(network);
+  return out;
+}
+
+CollectiveParameters documented_collective_parameters(const NetworkView& view) {
+  const bool pcie = view.topology == IntranodeTopology::kPcie;
+  return uniform_parameters(uniform_link(pcie ? kPcieShare : kNodeShare, kLaunch, kStep),
+                            uniform_link(kNetworkShare, kLaunch, kStep));
 }
 
 CollectiveCost collective_cost(const CollectiveCall& call, const NetworkView& view,
                                const CollectiveParameters& parameters) {
   EXPECTS(call.payload.value >= 0 && call.group.size >= 1);
   if (call.group.size == 1 || call.payload.value == 0) return {};
-  const GroupLevels levels = levels_of(call.op, call.group, view, parameters);
-  CollectiveCost out =
-      fastest(call.op, static_cast<double>(call.payload.value), levels, parameters.algorithms);
-  out.launch = parameters.launch;
+  EXPECTS(!call.group.per_level.empty() && call.group.per_level.size() <= view.levels.size());
+  EXPECTS(view.levels.size() <= kMaxLevels);
+  const auto payload = static_cast<double>(call.payload.value);
+  const auto with = [&](Protocol protocol) {
+    return fastest(call.op, payload, levels_of(call.op, call.group, view, parameters, protocol),
+                   parameters.algorithms);
+  };
+  CollectiveCost out = with(Protocol::kSimple);
+  const LinkUse use = link_use(call, parameters);
+  if (use.low_protocol) {
+    const CollectiveCost low = with(Protocol::kLow);
+    if (low.time() < out.time()) out = low;
+  }
+  out.launch = use.launch;
   return out;
 }
 

@@ -2,14 +2,14 @@
 #pragma once
 /// How long one collective takes on one process group, alone on its links.
 ///
-///     t(n, S) = launch + sum over hops of (alpha_l + step) + wire(n) * S / beta
+///     t(n, S) = launch + sum over hops of (alpha_l + step_l) + wire(n) * S / beta
 ///
 ///   n        ranks in the group
 ///   S        payload as nccl-tests counts it: the whole buffer of an all-reduce, the gathered
 ///            buffer of an all-gather or reduce-scatter, one rank's buffer of an all-to-all [bytes]
 ///   alpha_l  latency of one hop at level l of the network                                 [s]
-///   step     what the library's protocol adds to each hop                                 [s]
-///   beta     bandwidth of the level that binds, one direction [bytes/s]
+///   step_l   what the library's protocol adds to each hop                                 [s]
+///   beta     bandwidth of the level that binds, one direction: hardware * share(ranks) [bytes/s]
 ///
 ///   ring                         hops        wire(n)
 ///   AllReduce                    2(n-1)      2(n-1)/n
@@ -38,11 +38,17 @@
 /// that its group spans: describe adjacent pipeline ranks by a GroupShape of size 2, and one shift
 /// of a ring (context parallelism) by that of the ring.
 ///
+/// Small payloads may travel with a protocol of less latency and bandwidth (low_step, low_share);
+/// the faster of the two counts.
+///
 /// A group that is smaller than the product of per_level lies unevenly; its emptiest node binds.
 ///
 /// Sources: nccl-tests doc/PERFORMANCE.md (wire); Thakur et al., IJHPCA 19(1), 2005 (steps, trees);
-/// NCCL src/graph/tuning.cc (hops by level, tree at half the bandwidth). Not modelled: in-network
-/// reduction (NVLS, SHARP), protocol switches; contention is sim/'s job.
+/// NCCL src/graph/tuning.cc (hops by level, tree at half the bandwidth). In-network reduction
+/// (NVLS) is a larger share of groups of many ranks, where it was measured. Not modelled: SHARP;
+/// contention is sim/'s job.
+#include <array>
+#include <cstddef>
 #include <string_view>
 
 #include "model/cost/cost_model.h"
@@ -62,18 +68,35 @@ enum class AllReduceAlgorithms {
   kHierarchical,  ///< also reduce-scatter inside, all-reduce across, all-gather inside
 };
 
-/// What a fabric reaches of its hardware rate, and what a launch costs; fitted by calibration,
-/// documented defaults until then.
+/// What one fabric reaches at one level of a network, for one collective.
+struct LinkParameters {
+  /// Ranks beyond have the share of the last.
+  static constexpr int kMostRanks = 16;
+  Seconds launch;          ///< per call; that of the slowest level of a group counts
+  Seconds step;            ///< per hop, on top of the level's latency
+  double low_share = 0.0;  ///< of the bandwidth with the low-latency protocol; 0: it has none
+  Seconds low_step;        ///< per hop with it
+  /// Of the hardware rate, by ranks of the group at this level (units of the level below); in a
+  /// mesh of the rate of the links to them, so that two links to one peer may give more than 1.
+  std::array<double, kMostRanks + 1> share{};
+  [[nodiscard]] double share_of(int ranks) const {
+    return share[static_cast<std::size_t>(ranks < kMostRanks ? ranks : kMostRanks)];
+  }
+};
+
+/// Fitted by calibration, documented defaults until then.
 struct CollectiveParameters {
-  double intranode_efficiency;  ///< (0, 1]
-  double pcie_efficiency;       ///< (0, 1]: in its place where the fabric's kind begins with "pcie"
-  double internode_efficiency;  ///< (0, 1]
-  Seconds launch;               ///< per collective call
-  Seconds step;                 ///< per hop, on top of the level's latency
+  static constexpr std::size_t kMostLevels = 8;
+  using ByCollective = std::array<LinkParameters, kCollectiveCount>;
+  std::array<ByCollective, kMostLevels> level;  ///< by level of a NetworkView
   AllReduceAlgorithms algorithms = AllReduceAlgorithms::kRingAndTree;
 };
+/// One link for every collective, level and number of ranks.
+[[nodiscard]] LinkParameters uniform_link(double share, Seconds launch, Seconds step);
+[[nodiscard]] CollectiveParameters uniform_parameters(const LinkParameters& node,
+                                                      const LinkParameters& network);
 /// Documented values for uncalibrated machines, with their sources in the .cpp.
-[[nodiscard]] CollectiveParameters documented_collective_parameters();
+[[nodiscard]] CollectiveParameters documented_collective_parameters(const NetworkView&);
 
 /// Zero for one rank and for an empty payload. Monotone in payload.
 /// Pre: payload >= 0; no more levels in the group than in the view, all levels with bandwidth > 0.

@@ -72,7 +72,7 @@ TEST(UnitCollectiveCost, RingAllReduceOfEightRanks) {
 TEST(UnitCollectiveCost, OneRankAndAnEmptyPayloadCostNothing) {
   const NetworkView view = view_of({{8, 50e9, 1e-6}});
   for (const Collective op : kAll) {
-    const CollectiveParameters documented = documented_collective_parameters();
+    const CollectiveParameters documented = documented_collective_parameters(view);
     EXPECT_EQ(collective_cost({op, {kGigabyte}, shape_of({1})}, view, documented).time().value,
               0.0);
     EXPECT_EQ(collective_cost({op, {0}, shape_of({8})}, view, documented).time().value, 0.0);
@@ -218,13 +218,10 @@ TEST(UnitCollectiveCost, PartOfAMeshUsesPartOfTheLinks) {
                1.0 / 150, kSameArithmetic);
 }
 
-TEST(UnitCollectiveCost, EfficienciesAreOfTheLevelThatBinds) {
-  const CollectiveParameters half_and_quarter{.intranode_efficiency = 0.5,
-                                              .pcie_efficiency = 0.125,
-                                              .internode_efficiency = 0.25,
-                                              .launch = {7e-6},
-                                              .step = {2e-6}};
-  NetworkView view = view_of({{4, 100e9, 1e-6}, {2, 20e9, 3e-6}});
+TEST(UnitCollectiveCost, SharesAreOfTheLevelThatBinds) {
+  const CollectiveParameters half_and_quarter =
+      uniform_parameters(uniform_link(0.5, {5e-6}, {2e-6}), uniform_link(0.25, {7e-6}, {2e-6}));
+  const NetworkView view = view_of({{4, 100e9, 1e-6}, {2, 20e9, 3e-6}});
   const auto call = [&](std::vector<int> per_level) {
     const CollectiveCall c{Collective::kAllGather, {kGigabyte}, shape_of(std::move(per_level))};
     return collective_cost(c, view, half_and_quarter);
@@ -232,9 +229,53 @@ TEST(UnitCollectiveCost, EfficienciesAreOfTheLevelThatBinds) {
   EXPECT_CLOSE(call({2, 1}).transfer.value, 1.0 / 2 / 50, kSameArithmetic);
   EXPECT_CLOSE(call({1, 2}).transfer.value, 1.0 / 2 / 5, kSameArithmetic);
   EXPECT_CLOSE(call({2, 1}).latency.value, 3e-6, kSameArithmetic);
-  EXPECT_EQ(call({2, 1}).launch.value, 7e-6);
-  view.topology = IntranodeTopology::kPcie;
-  EXPECT_CLOSE(call({2, 1}).transfer.value, 1.0 / 2 / 12.5, kSameArithmetic);
+  EXPECT_EQ(call({2, 1}).launch.value, 5e-6);
+  EXPECT_EQ(call({1, 2}).launch.value, 7e-6);
+  EXPECT_EQ(call({2, 2}).launch.value, 7e-6);
+}
+
+TEST(UnitCollectiveCost, PcieReachesLessThanSwitches) {
+  NetworkView view = view_of({{4, 100e9, 1e-6}});
+  const auto share = [&](IntranodeTopology topology) {
+    view.topology = topology;
+    return documented_collective_parameters(view).level[0][0].share_of(2);
+  };
+  EXPECT_LT(share(IntranodeTopology::kPcie), share(IntranodeTopology::kSwitch));
+  EXPECT_EQ(share(IntranodeTopology::kMesh), share(IntranodeTopology::kSwitch));
+}
+
+// Shares by number of ranks, of one collective only.
+TEST(UnitCollectiveCost, SharesDependOnRanksAndCollective) {
+  const NetworkView view = view_of({{32, 100e9, 0}});
+  CollectiveParameters p = hardware_rates();
+  LinkParameters& reduce = p.level[0][static_cast<std::size_t>(Collective::kAllReduce)];
+  reduce.share[2] = 0.5;
+  reduce.share[LinkParameters::kMostRanks] = 0.8;
+  const auto bus = [&](Collective op, int ranks) {
+    return testing::predicted_bus(op, kGigabyte, shape_of({ranks}), view, p);
+  };
+  EXPECT_CLOSE(bus(Collective::kAllReduce, 2), 50.0, kSameArithmetic);
+  EXPECT_CLOSE(bus(Collective::kAllReduce, 3), 100.0, kSameArithmetic);
+  EXPECT_CLOSE(bus(Collective::kAllReduce, 32), 80.0, kSameArithmetic);
+  EXPECT_CLOSE(bus(Collective::kAllGather, 2), 100.0, kSameArithmetic);
+}
+
+// 8 ranks at 100 GB/s, 14 hops: 14 * 3 us + 1.75 S / 100e9 against 14 * 1 us + 1.75 S / 25e9. Equal
+// at S = 28e-6 / (1.75 * 3 / 100e9) = 533,333 bytes.
+TEST(UnitCollectiveCost, SmallPayloadsTakeTheProtocolOfLessLatency) {
+  const NetworkView view = view_of({{8, 100e9, 0}});
+  LinkParameters link = uniform_link(1.0, {0.0}, {3e-6});
+  link.low_step = {1e-6};
+  link.low_share = 0.25;
+  const CollectiveParameters p = uniform_parameters(link, link);
+  const auto time = [&](Collective op, std::int64_t payload) {
+    return collective_cost({op, {payload}, shape_of({8})}, view, p).time().value;
+  };
+  const double wire = 7.0 / 8;  // of an all-gather, 7 hops: the same payload
+  EXPECT_CLOSE(time(Collective::kAllGather, 533'000), 7 * 1e-6 + wire * 533'000 / 25e9,
+               kSameArithmetic);
+  EXPECT_CLOSE(time(Collective::kAllGather, 534'000), 7 * 3e-6 + wire * 534'000 / 100e9,
+               kSameArithmetic);
 }
 
 struct Scene {
@@ -278,7 +319,7 @@ TEST(LawCollectiveCost, NeverFasterThanTheWireAndMonotoneInPayload) {
   Rng rng(1);
   for (int round = 0; round < 4000; ++round) {
     const Scene s = random_scene(rng);
-    CollectiveParameters parameters = documented_collective_parameters();
+    const CollectiveParameters parameters = documented_collective_parameters(s.view);
     for (const Collective op : kAll) {
       double before = 0.0;
       for (double payload = 1.0; payload < 1e12; payload *= rng.uniform(2.0, 20.0)) {
@@ -304,7 +345,7 @@ TEST(LawCollectiveCost, FasterLinksAndMoreAlgorithmsNeverHurt) {
         rng.integer(0, static_cast<std::int64_t>(better.levels.size()) - 1));
     better.levels[level].bandwidth = 2.0 * better.levels[level].bandwidth;
     better.levels[level].latency = better.levels[level].latency / 2.0;
-    const CollectiveParameters nccl = documented_collective_parameters();
+    const CollectiveParameters nccl = documented_collective_parameters(s.view);
     CollectiveParameters more = nccl;
     more.algorithms = AllReduceAlgorithms::kHierarchical;
     const Bytes payload = bytes_from(std::exp2(rng.uniform(0.0, 36.0)));

@@ -29,7 +29,7 @@ NetworkView view_on(const std::string& platform, int devices) {
 double bus(const NetworkView& view, int size, int stride, std::int64_t payload,
            Collective op = Collective::kAllReduce) {
   return testing::predicted_bus(op, payload, group_shape(view, size, stride), view,
-                                documented_collective_parameters());
+                                documented_collective_parameters(view));
 }
 
 // oracles.md, network expectations: 8 x A100 232.5; two nodes of 4 x 200 Gbit/s 86 to 96.
@@ -96,7 +96,7 @@ TEST(ValidateCollectives, TensorParallelismOverTwoNodes) {
   const NetworkView view = view_on("a100-80g-4xhdr", 16);
   const auto seconds = [&](int ranks) {
     const CollectiveCall call{Collective::kAllReduce, {100'000'000}, group_shape(view, ranks, 1)};
-    return collective_cost(call, view, documented_collective_parameters()).time().value;
+    return collective_cost(call, view, documented_collective_parameters(view)).time().value;
   };
   EXPECT_GT(seconds(16) / seconds(8), 2.0);
   EXPECT_LT(seconds(16) / seconds(8), 3.0);
@@ -119,7 +119,7 @@ void expect_near_table(const Table& table, double mean, double largest) {
     if ((payload & (payload - 1)) != 0) continue;
     const CollectiveCall call{Collective::kAllReduce, {payload}, group_shape(view, table.ranks, 1)};
     const double time =
-        collective_cost(call, view, documented_collective_parameters()).time().value;
+        collective_cost(call, view, documented_collective_parameters(view)).time().value;
     // The columns of the second run bear the same names and stand for it.
     error.add(time, std::stod(row.at("time(ns)")) * 1e-9);
     if (payload == kGiB) last.add(time, std::stod(row.at("time(ns)")) * 1e-9);
@@ -149,7 +149,7 @@ TEST(ValidateCollectives, VidurH100) {
     const NetworkView view = view_on("dgx-h100", ranks);
     const CollectiveCall call{
         Collective::kAllReduce, {std::stoll(row.at("size"))}, group_shape(view, ranks, 1)};
-    error.add(collective_cost(call, view, documented_collective_parameters()).time().value,
+    error.add(collective_cost(call, view, documented_collective_parameters(view)).time().value,
               std::stod(row.at("time_stats.all_reduce.median")) * 1e-3);
   }
   EXPECT_GT(error.count, 2000);

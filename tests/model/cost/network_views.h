@@ -45,12 +45,8 @@ struct LevelNumbers {
 
 /// Every link reaches its hardware rate and nothing costs time but hops and bytes.
 [[nodiscard]] inline CollectiveParameters hardware_rates() {
-  return {.intranode_efficiency = 1.0,
-          .pcie_efficiency = 1.0,
-          .internode_efficiency = 1.0,
-          .launch = {0.0},
-          .step = {0.0},
-          .algorithms = AllReduceAlgorithms::kRingAndTree};
+  const LinkParameters link = uniform_link(1.0, {0.0}, {0.0});
+  return uniform_parameters(link, link);
 }
 
 /// Bus bandwidth in GB/s that nccl-tests would print for a predicted call.
