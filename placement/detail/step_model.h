@@ -51,6 +51,11 @@ class DataAxis {
   [[nodiscard]] Seconds tied_reduction() const;
   [[nodiscard]] Seconds norm_reduction() const;
   [[nodiscard]] const StateBytes& state() const { return state_; }
+  /// Groups that reduce dense gradients, expert ones, and a table that both ends hold.
+  [[nodiscard]] const GroupShape& dense_group() const { return dense_; }
+  [[nodiscard]] const GroupShape& expert_group() const { return expert_; }
+  [[nodiscard]] const GroupShape& pair_group() const { return pair_; }
+  [[nodiscard]] double compute_bytes() const { return compute_bytes_; }
 
  private:
   struct KindCost {
@@ -88,6 +93,7 @@ class StepModel {
   [[nodiscard]] Seconds makespan_without_hops() const;
   [[nodiscard]] const DataAxis& data() const { return data_; }
   [[nodiscard]] const std::vector<StageTime>& stage_times() const { return stages_; }
+  [[nodiscard]] const std::vector<HopTime>& hops() const { return hops_; }
   [[nodiscard]] const StageSums& stage_sums(int stage) const {
     return sums_[static_cast<std::size_t>(stage)];
   }

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/detail/units.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/contracts.h"
+
+namespace towtank::detail {
+namespace {
+
+/// Devices of one actor in one unit, and how many of them send out of it.
+using Share = std::array<int, 4>;  // actor, devices, to next, to previous
+
+}  // namespace
+
+Units::Units(const NetworkView& view, const RankLayout& layout, int actors, Network& network)
+    : network_(&network) {
+  EXPECTS(view.levels.size() <= kMaxLevels);
+  touched_.resize(view.levels.size());
+  const int node = view.levels.empty() ? 1 : view.levels[0].group;
+  for (std::size_t l = 0; l < view.levels.size(); ++l) {
+    const int size = l == 0 ? 1 : view.levels[l - 1].group;
+    const std::string name = l == 0 ? "device" : l == 1 ? "node" : view.levels[l - 1].name;
+    add_level(layout, static_cast<int>(l), size, node, name, size * view.levels[l].bandwidth.value,
+              actors);
+  }
+}
+
+void Units::add_level(const RankLayout& layout, int level, int size, int node,
+                      const std::string& name, double capacity, int actors) {
+  const std::size_t n = layout.device.size();
+  std::vector<int> previous(n);
+  for (std::size_t r = 0; r < n; ++r)
+    previous[static_cast<std::size_t>(layout.next[r])] = static_cast<int>(r);
+  const auto passes = [&](std::size_t rank, int peer) {
+    const int a = layout.device[rank];
+    const int b = layout.device[static_cast<std::size_t>(peer)];
+    return level == 0 ? a != b && a / node == b / node : a / size != b / size;
+  };
+  std::map<int, std::map<int, Share>> units;
+  for (std::size_t r = 0; r < n; ++r) {
+    const int actor = layout.actor[r];
+    Share& share =
+        units[layout.device[r] / size].try_emplace(actor, Share{actor, 0, 0, 0}).first->second;
+    ++share[1];
+    share[2] += passes(r, layout.next[r]) ? 1 : 0;
+    share[3] += passes(r, previous[r]) ? 1 : 0;
+  }
+  std::map<std::vector<Share>, int> known;
+  auto& touched = touched_[static_cast<std::size_t>(level)];
+  touched.resize(static_cast<std::size_t>(actors));
+  for (const auto& [unit, shares] : units) {
+    std::vector<Share> key;
+    for (const auto& [actor, share] : shares) key.push_back(share);
+    const auto [at, added] = known.try_emplace(key, static_cast<int>(classes_.size()));
+    if (!added) {
+      const UnitClass& c = classes_[static_cast<std::size_t>(at->second)];
+      ++network_->links[static_cast<std::size_t>(c.up)].copies;
+      ++network_->links[static_cast<std::size_t>(c.down)].copies;
+      continue;
+    }
+    const auto first = static_cast<std::int32_t>(network_->links.size());
+    const std::string label = name + " " + std::to_string(unit);
+    network_->links.push_back({label + " up", level, true, capacity, 1});
+    network_->links.push_back({label + " down", level, false, capacity, 1});
+    for (const Share& share : key) {
+      touched[static_cast<std::size_t>(share[0])].push_back(
+          {static_cast<int>(classes_.size()), share[1], share[2], share[3]});
+    }
+    classes_.push_back({first, first + 1});
+  }
+}
+
+std::int32_t Units::route(std::vector<std::int32_t> links) {
+  std::sort(links.begin(), links.end());
+  const auto [at, added] =
+      routes_.try_emplace(links, static_cast<std::int32_t>(network_->routes.size()));
+  if (added) network_->routes.push_back(std::move(links));
+  return at->second;
+}
+
+namespace {
+
+/// A communication that loads no shared link still takes its time.
+void add_private(const Communication& c, std::int32_t route, std::vector<Flow>& flows) {
+  constexpr double kNominalRate = 1e9;
+  if (flows.empty()) flows.push_back({c.transfer * kNominalRate, kNominalRate, route});
+}
+
+}  // namespace
+
+std::vector<Flow> Units::collective(const Communication& c, std::span<const std::int32_t> actors) {
+  std::vector<Flow> flows;
+  if (c.transfer <= 0) return flows;
+  for (std::size_t l = 0; l < touched_.size(); ++l) {
+    if (c.load[l] <= 0) continue;
+    std::map<int, int> devices;  // by class
+    for (const std::int32_t actor : actors) {
+      for (const Touch& t : touched_[l][static_cast<std::size_t>(actor)])
+        devices[t.unit] += t.devices;
+    }
+    std::map<int, std::vector<std::int32_t>> by_load;
+    for (const auto& [unit, count] : devices) {
+      const UnitClass& u = classes_[static_cast<std::size_t>(unit)];
+      by_load[count].insert(by_load[count].end(), {u.up, u.down});
+    }
+    for (auto& [count, links] : by_load) {
+      const double bytes = count * c.load[l];
+      flows.push_back({bytes, bytes / c.transfer, route(std::move(links))});
+    }
+  }
+  if (flows.empty()) add_private(c, route({}), flows);
+  return flows;
+}
+
+std::vector<Flow> Units::send(const Communication& c, std::int32_t from, std::int32_t to,
+                              bool forward) {
+  std::vector<Flow> flows;
+  if (c.transfer <= 0) return flows;
+  for (std::size_t l = 0; l < touched_.size(); ++l) {
+    if (c.load[l] <= 0) continue;
+    std::map<int, std::vector<std::int32_t>> by_load;
+    for (const Touch& t : touched_[l][static_cast<std::size_t>(from)]) {
+      by_load[forward ? t.to_next : t.to_previous].push_back(
+          classes_[static_cast<std::size_t>(t.unit)].up);
+    }
+    for (const Touch& t : touched_[l][static_cast<std::size_t>(to)]) {
+      by_load[forward ? t.to_previous : t.to_next].push_back(
+          classes_[static_cast<std::size_t>(t.unit)].down);
+    }
+    for (auto& [count, links] : by_load) {
+      if (count == 0) continue;
+      const double bytes = count * c.load[l];
+      flows.push_back({bytes, bytes / c.transfer, route(std::move(links))});
+    }
+  }
+  if (flows.empty()) add_private(c, route({}), flows);
+  return flows;
+}
+
+}  // namespace towtank::detail
