@@ -150,9 +150,10 @@ LayerCollective context_ring(const AttentionSpec& a, const AttentionPlace& at) {
   return ring;
 }
 
-/// Elements that tensor ranks gather before the first split product.
-double gathered_elements(const BlockSpec& block, const AttentionSpec& a, double s) {
-  if (!a.latent) return s * block.hidden;
+/// Elements that tensor ranks gather before the first split products.
+double gathered_elements(const BlockSpec& block, const AttentionSpec& a, const AttentionPlace& at) {
+  const double s = at.tokens;
+  if (!a.latent) return (s + at.memory_tokens) * block.hidden;
   const double query = a.latent->query_rank ? *a.latent->query_rank : block.hidden;
   return s * (query + a.latent->key_value_rank + a.latent->rope_width);
 }
@@ -176,7 +177,7 @@ void add_attention(LayerKind& kind, const BlockSpec& block, const AttentionSpec&
   kind.ops.push_back(
       product_op(at.prefix + "projection", Split::kRow, s, inner, block.hidden, a.output_bias));
   kind.collectives.push_back(
-      column_input(at.prefix + "attention input", gathered_elements(block, a, s)));
+      column_input(at.prefix + "attention input", gathered_elements(block, a, at)));
   kind.collectives.push_back(context_ring(a, at));
   if (!block.parallel) {
     kind.collectives.push_back(row_output(at.prefix + "attention output", s * block.hidden));

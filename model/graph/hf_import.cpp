@@ -162,8 +162,9 @@ ModelGraph import_hf_config(const JsonFile& file, int sequence_length) {
   std::vector<Fault> faults = file.faults();
   faults.insert(faults.end(), notes.faults.begin(), notes.faults.end());
   if (!faults.empty()) throw InputError(std::move(faults));
-  graph.name = text.object.string_or("_name_or_path", family->model_type);
-  if (graph.name.empty()) graph.name = family->model_type;
+  const auto name = text.object.find("_name_or_path");
+  const bool named = name && name->is_string() && !name->as_string().empty();
+  graph.name = named ? printable(name->as_string()) : std::string(family->model_type);
   graph.assumptions = std::move(notes.assumptions);
   return graph;
 }

@@ -28,7 +28,7 @@ struct KorthikantiRow {
   double none, selective;  ///< GiB of the first stage, layers only
 };
 
-void PrintTo(const KorthikantiRow& r, std::ostream* out) { *out << r.name; }
+std::ostream& operator<<(std::ostream& out, const KorthikantiRow& r) { return out << r.name; }
 
 class UnitKorthikanti : public ::testing::TestWithParam<KorthikantiRow> {
  protected:

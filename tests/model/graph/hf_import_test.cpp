@@ -19,7 +19,6 @@ using graph_testing::kLlama3;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 /// A config with fields set to JSON values, removed where the value is "".
 std::string edited(const std::string& config,

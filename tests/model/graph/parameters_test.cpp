@@ -18,7 +18,7 @@ struct Total {
   int sequence = 512;
 };
 
-void PrintTo(const Total& t, std::ostream* out) { *out << t.name; }
+std::ostream& operator<<(std::ostream& out, const Total& t) { return out << t.name; }
 
 // Published totals; each is also the sum of its tensors' shapes.
 const std::vector<Total> kTotals{

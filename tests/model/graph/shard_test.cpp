@@ -23,8 +23,8 @@ struct Shape {
   std::int64_t batch, m, n, k;
   friend bool operator==(const Shape&, const Shape&) = default;
 };
-void PrintTo(const Shape& s, std::ostream* out) {
-  *out << s.batch << " x " << s.m << " x " << s.n << " x " << s.k;
+std::ostream& operator<<(std::ostream& out, const Shape& s) {
+  return out << s.batch << " x " << s.m << " x " << s.n << " x " << s.k;
 }
 Shape shape_of(const OpSignature& s) { return {s.batch, s.m, s.n, s.k}; }
 
@@ -192,8 +192,8 @@ struct Calls {
   int forward = 0, backward = 0, hidden = 0;
   friend bool operator==(const Calls&, const Calls&) = default;
 };
-void PrintTo(const Calls& c, std::ostream* out) {
-  *out << c.forward << " forward, " << c.backward << " backward, " << c.hidden << " hidden";
+std::ostream& operator<<(std::ostream& out, const Calls& c) {
+  return out << c.forward << " forward, " << c.backward << " backward, " << c.hidden << " hidden";
 }
 Calls calls_of(const LocalLayer& layer, Axis axis, Collective op) {
   Calls sum;
@@ -284,6 +284,15 @@ TEST(UnitCollectives, EmbeddingAndHead) {
             (Calls{3, 1, 0}));
   EXPECT_EQ(collective_named(shard_bf16(head, {.tensor = 8}, r), "cross entropy").payload.value,
             4 * 8192);
+}
+
+// Queries of a T5 decoder come from its own tokens, keys and values from the encoder's.
+TEST(UnitCollectives, CrossAttentionGathersBothSequences) {
+  const ModelGraph graph = import_example("t5-base", 512);
+  const LocalLayer decoder = shard_bf16(kind_of(graph, 14), {.tensor = 4}, rules(true, false));
+  EXPECT_EQ(collective_named(decoder, "cross_attention input").payload.value,
+            2LL * (512 + 512) * 768);
+  EXPECT_EQ(calls_of(decoder, Axis::kTensor, Collective::kAllReduce), (Calls{3, 3, 0}));
 }
 
 TEST(UnitCollectives, ParallelAttentionReducesOnce) {
