@@ -32,7 +32,7 @@ struct CommandSpec {
   std::string_view summary;      ///< one line
   std::string_view usage;        ///< after "towtank"
   std::string_view explanation;  ///< one paragraph
-  std::vector<std::string_view> positionals;  ///< names, all optional here
+  std::vector<std::string_view> positionals;  ///< names, all optional here; "...": any number
   std::vector<OptionSpec> options;
   std::vector<ExampleSpec> examples;
 };

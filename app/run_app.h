@@ -19,6 +19,7 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitInternal = 1;    ///< a defect in towtank, or the result cannot be written
 inline constexpr int kExitBadInput = 2;    ///< usage, a file, a value
 inline constexpr int kExitInfeasible = 3;  ///< well asked, but nothing fits
+inline constexpr int kExitBarMissed = 4;   ///< validate: a figure is worse than its bar
 
 /// Runs one command; `arguments` are those after the program's name. The result goes to `out`, all
 /// else to `err`. Nothing is written anywhere when the command fails. Never throws.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// ACCURACY.md: what was predicted, what was measured, how far apart, and which rows a fit has seen.
+/// ACCURACY.md: what was predicted, what was measured, how far apart, and which rows a fit has
+/// seen.
 ///
 ///   summary    one line a set, as the report's tables
 ///   rows       one line a case; a set of more than kMostRows cases has one line for each model,

@@ -65,15 +65,15 @@ struct CaseNotes {
   bool bf16_optimizer = false;        ///< an fp32 gradient copy, 4 bytes a parameter, not sharded
   bool fp16_gradients = false;
   bool compile = false;
-  bool packed_samples = false;        ///< attention spans are shorter than the sequence
+  bool packed_samples = false;                ///< attention spans are shorter than the sequence
   std::optional<Seconds> gradient_reduction;  ///< a measured part of the step
 };
 
 struct Case {
-  std::string id;      ///< "<set>-<number>"
-  std::string where;   ///< "file:line"
+  std::string id;     ///< "<set>-<number>"
+  std::string where;  ///< "file:line"
   std::string source;
-  PlanFile body;       ///< as the keys say; the notes are not applied yet (predict_case.h)
+  PlanFile body;  ///< as the keys say; the notes are not applied yet (predict_case.h)
   CaseMeasurement measured;
   CaseConfidence confidence = CaseConfidence::kHigh;
   std::vector<std::string> assumed;  ///< fields that were inferred, not read

@@ -98,8 +98,6 @@ std::vector<Case> parse_cases(std::string_view text, const std::string& name) {
   return cases;
 }
 
-std::vector<Case> load_cases(const std::string& path) {
-  return parse_cases(read_file(path), path);
-}
+std::vector<Case> load_cases(const std::string& path) { return parse_cases(read_file(path), path); }
 
 }  // namespace towtank

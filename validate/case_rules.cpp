@@ -13,12 +13,14 @@ constexpr Framework kMegatron = Framework::kMegatron;
 constexpr CaseRule kNoRule{"", kMegatron, kMegatron, false, MemoryKind::kDeviceTotal, ""};
 
 constexpr std::array kRules{
-    CaseRule{"vtrain", kMegatron, kOld, false, MemoryKind::kDeviceTotal,
-             "vTrain ran Megatron-DeepSpeed without ZeRO: Megatron-LM's own loop of 2022, attention "
-             "unfused, with dropout"},
-    CaseRule{"bigscience", kMegatron, kEngine, false, MemoryKind::kDeviceTotal,
-             "BigScience ran Megatron-DeepSpeed: attention is unfused, with dropout; memory is what "
-             "nvidia-smi shows"},
+    CaseRule{
+        "vtrain", kMegatron, kOld, false, MemoryKind::kDeviceTotal,
+        "vTrain ran Megatron-DeepSpeed without ZeRO: Megatron-LM's own loop of 2022, attention "
+        "unfused, with dropout"},
+    CaseRule{
+        "bigscience", kMegatron, kEngine, false, MemoryKind::kDeviceTotal,
+        "BigScience ran Megatron-DeepSpeed: attention is unfused, with dropout; memory is what "
+        "nvidia-smi shows"},
     CaseRule{"bloom", kMegatron, kEngine, false, MemoryKind::kDeviceTotal,
              "BLOOM ran Megatron-DeepSpeed: attention is unfused, with dropout; memory is what "
              "nvidia-smi shows"},
@@ -30,9 +32,10 @@ constexpr std::array kRules{
     CaseRule{"korthikanti", kMegatron, kOld, false, MemoryKind::kDeviceTotal,
              "Megatron-LM of 2022 materialises attention scores, with dropout, and sends 1/t of a "
              "boundary"},
-    CaseRule{"sailor", kMegatron, kEngine, true, MemoryKind::kAllocated,
-             "Sailor ran a Megatron-DeepSpeed fork in fp32, its operator profiles match TF32; memory "
-             "is what tensors occupy"},
+    CaseRule{
+        "sailor", kMegatron, kEngine, true, MemoryKind::kAllocated,
+        "Sailor ran a Megatron-DeepSpeed fork in fp32, its operator profiles match TF32; memory "
+        "is what tensors occupy"},
     CaseRule{"torchtitan", kMegatron, kMegatron, false, MemoryKind::kReserved,
              "torchtitan logs what the allocator reserves"},
 };

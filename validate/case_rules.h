@@ -23,9 +23,9 @@ inline constexpr std::array<std::string_view, 3> kMemoryKindNames{"device total"
                                                                   "allocated"};
 
 struct CaseRule {
-  std::string_view prefix;  ///< of the set's name
-  Framework stated = Framework::kMegatron;  ///< a case that states this framework
-  Framework follows = Framework::kMegatron; ///< follows the rules of this one
+  std::string_view prefix;                   ///< of the set's name
+  Framework stated = Framework::kMegatron;   ///< a case that states this framework
+  Framework follows = Framework::kMegatron;  ///< follows the rules of this one
   bool tf32 = false;  ///< fp32 products run on TF32 units where the device has them
   MemoryKind memory = MemoryKind::kDeviceTotal;
   std::string_view reason;

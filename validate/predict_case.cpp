@@ -175,8 +175,8 @@ void check(const Case& c, Plan plan, const ModelGraph& graph, const NetworkView&
   if (rule_for(c).follows != rule_for(c).stated) plan.framework = c.body.plan.framework;
   std::vector<Fault> faults;
   for (const Invalid& broken : check_plan(plan, graph, c.body.workload, view, {true})) {
-    faults.push_back({c.where + ": " + c.id + ": /" + key_of_rule(broken.rule), to_text(broken), "",
-                      ""});
+    faults.push_back(
+        {c.where + ": " + c.id + ": /" + key_of_rule(broken.rule), to_text(broken), "", ""});
   }
   if (!faults.empty()) throw InputError(std::move(faults));
 }
@@ -186,8 +186,9 @@ std::vector<std::string> stated_assumptions(const Case& c) {
   const CaseRule& rule = rule_for(c);
   if (!rule.reason.empty()) out.emplace_back(rule.reason);
   if (c.tokens.packed_samples) {
-    out.emplace_back("packed samples: attention over the whole sequence (their lengths are not "
-                     "stated)");
+    out.emplace_back(
+        "packed samples: attention over the whole sequence (their lengths are not "
+        "stated)");
   }
   return out;
 }
@@ -206,14 +207,14 @@ Plan plan_of_case(const Case& c, const ModelGraph& graph, std::vector<std::strin
   const Framework stated = plan.framework;
   plan.framework = framework_followed(rule, stated, plan.pipeline);
   if (plan.framework != stated) {
-    assumptions.push_back(
-        "framework rules: " +
-        std::string(kFrameworkNames[static_cast<std::size_t>(plan.framework)]));
+    assumptions.push_back("framework rules: " +
+                          std::string(kFrameworkNames[static_cast<std::size_t>(plan.framework)]));
   }
   apply_states(c, plan);
   plan.compile = plan.compile || c.tokens.compile;
   if (plan.stages.empty()) {
-    apply_split(c, stated_split(c, plan.pipeline * plan.stages_per_rank, graph.free_layers()), plan);
+    apply_split(c, stated_split(c, plan.pipeline * plan.stages_per_rank, graph.free_layers()),
+                plan);
   }
   expand_stages(plan, graph.free_layers());
   return plan;

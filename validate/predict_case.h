@@ -32,10 +32,10 @@ struct CasePrediction {
   Bytes peak_memory;
   CaseOutcome outcome = CaseOutcome::kRan;
   MemoryKind memory_kind = MemoryKind::kDeviceTotal;
-  Plan plan;              ///< as evaluated: notes applied, stages expanded
-  Prediction whole;       ///< breakdown, memory by rank, intervals, basis
-  Bytes capacity;         ///< of the smallest device
-  double parameters = 0;  ///< of the model
+  Plan plan;                             ///< as evaluated: notes applied, stages expanded
+  Prediction whole;                      ///< breakdown, memory by rank, intervals, basis
+  Bytes capacity;                        ///< of the smallest device
+  double parameters = 0;                 ///< of the model
   std::vector<std::string> assumptions;  ///< nulls of the case, rules of its set; the framework's
                                          ///< and the model's stand in whole.assumptions
 };

@@ -11,9 +11,9 @@
 namespace towtank {
 namespace {
 
-constexpr std::size_t kFewest = 8;        ///< cases from which a correlation is looked at
-constexpr double kCorrelated = 0.5;       ///< |r| from which it is told
-constexpr double kSmallestShare = 0.02;   ///< of a part that can explain anything
+constexpr std::size_t kFewest = 8;       ///< cases from which a correlation is looked at
+constexpr double kCorrelated = 0.5;      ///< |r| from which it is told
+constexpr double kSmallestShare = 0.02;  ///< of a part that can explain anything
 
 double share_of(const ValidatedCase& c, const StepTerm& term) {
   return term.time / c.prediction.step_time;
@@ -64,21 +64,18 @@ std::string ReasonFinder::reason(const ValidatedCase& c) const {
   if (clue != clues_.end()) {
     const StepTerm& term = terms[clue->second.part];
     if (share_of(c, term) >= kSmallestShare) {
-      return named(term) + ", r " +
-             three_digits(std::round(100 * clue->second.correlation) / 100);
+      return named(term) + ", r " + three_digits(std::round(100 * clue->second.correlation) / 100);
     }
   }
-  const auto largest = std::max_element(terms.begin(), terms.end(), [](const auto& a, const auto& b) {
-    return a.time < b.time;
-  });
+  const auto largest = std::max_element(
+      terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.time < b.time; });
   return named(*largest) + ", largest";
 }
 
 std::string largest_memory_part(const MemoryBreakdown& memory) {
   const std::vector<MemoryTerm> terms = memory_terms(memory);
-  const auto largest = std::max_element(terms.begin(), terms.end(), [](const auto& a, const auto& b) {
-    return a.bytes < b.bytes;
-  });
+  const auto largest = std::max_element(
+      terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
   return largest->name + " " + to_text(largest->bytes);
 }
 

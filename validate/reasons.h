@@ -18,7 +18,7 @@ class ReasonFinder {
 
  private:
   struct Clue {
-    std::size_t part = 0;   ///< index into step_terms
+    std::size_t part = 0;  ///< index into step_terms
     double correlation = 0;
   };
   std::map<std::string, Clue> clues_;

@@ -27,29 +27,25 @@ std::string time_table(const Validation& v) {
                 {}};
   for (const SetScore* set : all_scores(v)) {
     const Score& s = set->score;
-    table.rows.push_back({set->name, count(s.timed), cell_or_dash(s.mape, percent_cell),
-                          cell_or_dash(s.median, percent_cell), cell_or_dash(s.bias, percent_cell),
-                          cell_or_dash(s.p90, percent_cell), count(s.groups),
-                          cell_or_dash(s.tau, ratio_cell),
-                          cell_or_dash(s.regret_mean, percent_cell),
-                          cell_or_dash(s.regret_worst, percent_cell),
-                          cell_or_dash(s.coverage50, percent_cell),
-                          cell_or_dash(s.coverage90, percent_cell)});
+    table.rows.push_back(
+        {set->name, count(s.timed), cell_or_dash(s.mape, percent_cell),
+         cell_or_dash(s.median, percent_cell), cell_or_dash(s.bias, percent_cell),
+         cell_or_dash(s.p90, percent_cell), count(s.groups), cell_or_dash(s.tau, ratio_cell),
+         cell_or_dash(s.regret_mean, percent_cell), cell_or_dash(s.regret_worst, percent_cell),
+         cell_or_dash(s.coverage50, percent_cell), cell_or_dash(s.coverage90, percent_cell)});
   }
   return detail::to_text(table);
 }
 
 std::string memory_table(const Validation& v) {
-  Columns table{{{"memory, %", "n", "MAPE", "bias", "ran: fits", "said OOM", "OOM: found",
-                  "said fits"}},
-                {}};
+  Columns table{
+      {{"memory, %", "n", "MAPE", "bias", "ran: fits", "said OOM", "OOM: found", "said fits"}}, {}};
   for (const SetScore* set : all_scores(v)) {
     const Score& s = set->score;
-    table.rows.push_back({set->name, count(s.memory_cases),
-                          cell_or_dash(s.memory_mape, percent_cell),
-                          cell_or_dash(s.memory_bias, percent_cell), count(s.measured_ran.ran),
-                          count(s.measured_ran.oom), count(s.measured_oom.oom),
-                          count(s.measured_oom.ran)});
+    table.rows.push_back(
+        {set->name, count(s.memory_cases), cell_or_dash(s.memory_mape, percent_cell),
+         cell_or_dash(s.memory_bias, percent_cell), count(s.measured_ran.ran),
+         count(s.measured_ran.oom), count(s.measured_oom.oom), count(s.measured_oom.ran)});
   }
   return detail::to_text(table);
 }
@@ -57,8 +53,8 @@ std::string memory_table(const Validation& v) {
 std::string worst_table(const Validation& v) {
   Columns table{{{"worst", "measured", "predicted", "error %", "where to look"}}, {4}};
   for (const WorstCase& w : v.worst) {
-    table.rows.push_back({w.id, to_text(w.measured), to_text(w.predicted), percent_cell(w.error),
-                          w.reason});
+    table.rows.push_back(
+        {w.id, to_text(w.measured), to_text(w.predicted), percent_cell(w.error), w.reason});
   }
   return detail::to_text(table) +
          "r: how the part's share goes with the signed error over the cases of its set\n";

@@ -44,7 +44,8 @@ Json score_json(const SetScore& set) {
   json["coverage90"] = number_or_null(s.coverage90);
   Json components = Json::array();
   for (const ComponentScore& c : set.components) {
-    components.push_back({{"name", c.name}, {"cases", c.cases}, {"mape", c.mape}, {"bias", c.bias}});
+    components.push_back(
+        {{"name", c.name}, {"cases", c.cases}, {"mape", c.mape}, {"bias", c.bias}});
   }
   json["components"] = std::move(components);
   return json;

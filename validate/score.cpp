@@ -99,7 +99,7 @@ void score_verdicts(std::span<const ScoreRow> rows, Score& out) {
 }
 
 std::optional<double> coverage(std::span<const ScoreRow> rows,
-                               std::optional<std::pair<double, double>> ScoreRow::* interval) {
+                               std::optional<std::pair<double, double>> ScoreRow::*interval) {
   std::vector<double> inside;
   for (const ScoreRow& row : rows) {
     if (!row.time || !row.predicted_time || !(row.*interval)) continue;
@@ -143,8 +143,7 @@ std::optional<double> kendall_tau_b(std::span<const TimePair> pairs) {
   }
   const double compared = concordant + discordant;
   if (compared + predicted_ties == 0) return std::nullopt;
-  const double scale =
-      std::sqrt((compared + measured_ties) * (compared + predicted_ties));
+  const double scale = std::sqrt((compared + measured_ties) * (compared + predicted_ties));
   return scale > 0 ? (concordant - discordant) / scale : 0.0;
 }
 

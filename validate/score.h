@@ -4,9 +4,9 @@
 /// script of the case format does, so that anybody can check them with fewer lines of code.
 ///
 ///     e_i       = (predicted_i - measured_i) / measured_i            signed relative error
-///     MAPE      = mean |e|,  bias = mean e,  median and p90 of |e| (linear between order statistics)
-///     tau       Kendall's tau-b inside a group, then the mean over groups
-///     regret    measured time of the plan predicted fastest / best measured time - 1; where several
+///     MAPE      = mean |e|,  bias = mean e,  median and p90 of |e| (linear between order
+///     statistics) tau       Kendall's tau-b inside a group, then the mean over groups regret
+///     measured time of the plan predicted fastest / best measured time - 1; where several
 ///               plans tie for fastest, the mean of their measured times
 ///     coverage  share of measured times inside the predicted interval
 ///

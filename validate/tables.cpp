@@ -64,9 +64,9 @@ std::string summary(const Validation& v) {
     out += fmt::format("memory: {} rows, mean error {} %\n", s.memory_cases,
                        percent_cell(*s.memory_mape));
   }
-  return out + fmt::format("runs that ran: {} said to fit, {} not; out of memory: {} found, {} not\n",
-                           s.measured_ran.ran, s.measured_ran.oom, s.measured_oom.oom,
-                           s.measured_oom.ran);
+  return out + fmt::format(
+                   "runs that ran: {} said to fit, {} not; out of memory: {} found, {} not\n",
+                   s.measured_ran.ran, s.measured_ran.oom, s.measured_oom.oom, s.measured_oom.ran);
 }
 
 /// A model's run with everything recomputed beside that with selective recomputation.
@@ -114,8 +114,8 @@ double sc21_tflops(const ValidatedCase& c, double seconds) {
   const auto field = [&model](const char* key) { return model.at(key).get<double>(); };
   const double h = field("n_embd"), l = field("n_layer"), vocabulary = field("vocab_size");
   const double s = w.sequence_length;
-  const double work = 96.0 * w.global_batch * s * l * h * h *
-                      (1 + s / (6 * h) + vocabulary / (16 * l * h));
+  const double work =
+      96.0 * w.global_batch * s * l * h * h * (1 + s / (6 * h) + vocabulary / (16 * l * h));
   return work / seconds / c.input.body.devices / 1e12;
 }
 
@@ -129,12 +129,12 @@ std::string sc21_table(const Validation& v) {
     const double ours = sc21_tflops(c, c.prediction.step_time.value);
     table.rows.push_back({parameters_text(c), devices_text(c), std::to_string(plan.tensor),
                           std::to_string(plan.pipeline), std::to_string(plan.microbatch),
-                          std::to_string(plan.stages_per_rank), whole_cell(paper),
-                          whole_cell(ours), percent_cell(ours / paper - 1),
-                          gib_cell(predicted_memory(c)),
+                          std::to_string(plan.stages_per_rank), whole_cell(paper), whole_cell(ours),
+                          percent_cell(ours / paper - 1), gib_cell(predicted_memory(c)),
                           gib_cell(static_cast<double>(c.prediction.capacity.value))});
   }
-  return "Narayanan et al., SC'21, Table 1: TFLOP/s a device by the paper's formula; 80 GB devices\n"
+  return "Narayanan et al., SC'21, Table 1: TFLOP/s a device by the paper's formula; 80 GB "
+         "devices\n"
          "(err % is of the rate: the step time's has the other sign)\n\n" +
          detail::to_text(table);
 }
@@ -151,16 +151,16 @@ std::string seconds_table(const Validation& v, std::string title) {
                           oom ? "OOM" : cell_or_dash(measured_time(c), seconds_cell),
                           seconds_cell(c.prediction.step_time.value),
                           cell_or_dash(time_error(c), percent_cell),
-                          cell_or_dash(measured_memory(c), gib_cell),
-                          gib_cell(predicted_memory(c)), memory_error_cell(c), plan_text(c)});
+                          cell_or_dash(measured_memory(c), gib_cell), gib_cell(predicted_memory(c)),
+                          memory_error_cell(c), plan_text(c)});
   }
   return std::move(title) + detail::to_text(table);
 }
 
 double tokens_a_device(const ValidatedCase& c, double seconds) {
   const PlanFile& body = c.input.body;
-  return static_cast<double>(body.workload.global_batch) * body.workload.sequence_length /
-         seconds / body.devices;
+  return static_cast<double>(body.workload.global_batch) * body.workload.sequence_length / seconds /
+         body.devices;
 }
 
 std::string torchtitan_table(const Validation& v) {
@@ -170,15 +170,15 @@ std::string torchtitan_table(const Validation& v) {
     const Workload& w = c.input.body.workload;
     const double paper = tokens_a_device(c, *measured_time(c));
     const double ours = tokens_a_device(c, c.prediction.step_time.value);
-    table.rows.push_back({with_thousands(w.sequence_length), whole_cell(paper), whole_cell(ours),
-                          percent_cell(ours / paper - 1),
-                          cell_or_dash(measured_memory(c), gib_cell), gib_cell(predicted_memory(c)),
-                          memory_error_cell(c),
-                          std::string(to_text(w.precision)) +
-                              (c.prediction.plan.compile ? " compiled" : ""),
-                          plan_text(c)});
+    table.rows.push_back(
+        {with_thousands(w.sequence_length), whole_cell(paper), whole_cell(ours),
+         percent_cell(ours / paper - 1), cell_or_dash(measured_memory(c), gib_cell),
+         gib_cell(predicted_memory(c)), memory_error_cell(c),
+         std::string(to_text(w.precision)) + (c.prediction.plan.compile ? " compiled" : ""),
+         plan_text(c)});
   }
-  return "torchtitan, benchmarks/llama3_h100_202412_torchtitan.md, Llama-3-8B on 8 H100-96 (500 W):\n"
+  return "torchtitan, benchmarks/llama3_h100_202412_torchtitan.md, Llama-3-8B on 8 H100-96 (500 "
+         "W):\n"
          "tokens/s a device (err % is of the rate) and memory reserved\n\n" +
          detail::to_text(table);
 }
@@ -190,12 +190,12 @@ std::string llama3_table(const Validation& v) {
     const auto name = [](CaseOutcome o) {
       return std::string(kCaseOutcomeNames[static_cast<std::size_t>(o)]);
     };
-    table.rows.push_back({devices_text(c), with_thousands(c.input.body.workload.sequence_length),
-                          with_thousands(c.prediction.whole.microbatches),
-                          gib_cell(static_cast<double>(c.prediction.whole.peak_memory().total().value)),
-                          gib_cell(static_cast<double>(c.prediction.capacity.value)),
-                          name(c.input.measured.outcome), name(c.prediction.outcome),
-                          plan_text(c)});
+    table.rows.push_back(
+        {devices_text(c), with_thousands(c.input.body.workload.sequence_length),
+         with_thousands(c.prediction.whole.microbatches),
+         gib_cell(static_cast<double>(c.prediction.whole.peak_memory().total().value)),
+         gib_cell(static_cast<double>(c.prediction.capacity.value)), name(c.input.measured.outcome),
+         name(c.prediction.outcome), plan_text(c)});
   }
   return "The Llama 3 Herd of Models (arXiv 2407.21783), Table 4: the plans of the 405B model;\n"
          "no times are taken from it\n\n" +

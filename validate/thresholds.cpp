@@ -15,8 +15,8 @@ namespace towtank {
 namespace {
 
 constexpr std::array<std::string_view, 12> kNames{
-    "mape", "median", "p90",        "bias",       "regret",     "worst",
-    "memory", "tau",  "coverage50", "coverage90", "oom_missed", "oom_false"};
+    "mape",   "median", "p90",        "bias",       "regret",     "worst",
+    "memory", "tau",    "coverage50", "coverage90", "oom_missed", "oom_false"};
 
 bool at_least(ThresholdFigure figure) {
   return figure == ThresholdFigure::kTau || figure == ThresholdFigure::kCoverage50 ||

@@ -26,14 +26,24 @@
 namespace towtank {
 
 enum class ThresholdFigure {
-  kMape, kMedian, kP90, kBias, kRegret, kWorst, kMemory, kTau, kCoverage50, kCoverage90,
-  kOomMissed, kOomFalse
+  kMape,
+  kMedian,
+  kP90,
+  kBias,
+  kRegret,
+  kWorst,
+  kMemory,
+  kTau,
+  kCoverage50,
+  kCoverage90,
+  kOomMissed,
+  kOomFalse
 };
 
 struct Threshold {
   std::string set;  ///< empty: every set
   ThresholdFigure figure = ThresholdFigure::kMape;
-  double bar = 0;   ///< in the table's unit
+  double bar = 0;  ///< in the table's unit
 };
 
 /// Comma-separated bars; faults name `where`.

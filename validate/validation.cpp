@@ -60,9 +60,8 @@ std::vector<SharedAssumption> shared_assumptions(const std::vector<ValidatedCase
       ++out[at->second].cases;
     }
   }
-  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
-    return a.cases > b.cases;
-  });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.cases > b.cases; });
   return out;
 }
 

@@ -32,7 +32,7 @@ struct ValidatedCase {
 /// A case far off, and where to look.
 struct WorstCase {
   std::string id;
-  double error = 0;                ///< signed, of the step time
+  double error = 0;  ///< signed, of the step time
   Seconds measured, predicted;
   std::string reason;
 };
@@ -45,7 +45,7 @@ struct ComponentScore {
 };
 
 struct SetScore {
-  std::string name;                ///< set, or "ALL"
+  std::string name;  ///< set, or "ALL"
   Score score;
   std::vector<ComponentScore> components;
 };
@@ -57,11 +57,11 @@ struct SharedAssumption {
 };
 
 struct Validation {
-  std::vector<ValidatedCase> cases;       ///< in input order
-  std::vector<SetScore> sets;             ///< in order of appearance
-  std::optional<SetScore> pooled;         ///< if there are several sets
-  std::vector<WorstCase> worst;           ///< ten at most, the worst first
-  std::vector<std::string> wrong_verdicts;  ///< "id: ran, said to be out of memory (...)"
+  std::vector<ValidatedCase> cases;           ///< in input order
+  std::vector<SetScore> sets;                 ///< in order of appearance
+  std::optional<SetScore> pooled;             ///< if there are several sets
+  std::vector<WorstCase> worst;               ///< ten at most, the worst first
+  std::vector<std::string> wrong_verdicts;    ///< "id: ran, said to be out of memory (...)"
   std::vector<SharedAssumption> assumptions;  ///< of the cases and their sets; most frequent first
   std::vector<SharedAssumption> model_assumptions;  ///< of framework rules and model files
 };

@@ -25,9 +25,8 @@ CasePrediction predict(const Case& c) { return CasePredictor().predict(c); }
 CasePrediction predict(const Json& json) { return predict(case_of(json)); }
 
 bool has(const std::vector<std::string>& lines, const std::string& part) {
-  return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
-    return line.find(part) != std::string::npos;
-  });
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return line.find(part) != std::string::npos; });
 }
 
 TEST(UnitPredictCase, APlainCaseIsItsPlan) {
@@ -180,13 +179,15 @@ TEST(FaultPredictCase, ReplicasThatThePlanDoesNotHave) {
 TEST(FaultPredictCase, PlansThatCannotRunNameTheirKey) {
   Json json = small_case();
   json["devices"] = 16;
-  EXPECT_NE(fault_of_prediction(json).find("cases.jsonl:7: mine-0001: /devices: tensor 2 x pipeline"),
-            std::string::npos)
+  EXPECT_NE(
+      fault_of_prediction(json).find("cases.jsonl:7: mine-0001: /devices: tensor 2 x pipeline"),
+      std::string::npos)
       << fault_of_prediction(json);
   json = small_case();
   json["workload"]["global_batch"] = 30;
-  EXPECT_NE(fault_of_prediction(json).find("mine-0001: /workload/global_batch: a global batch of 30"),
-            std::string::npos)
+  EXPECT_NE(
+      fault_of_prediction(json).find("mine-0001: /workload/global_batch: a global batch of 30"),
+      std::string::npos)
       << fault_of_prediction(json);
 }
 

@@ -82,10 +82,10 @@ TEST(UnitScore, RegretIsOfThePlanPredictedFastest) {
 
 TEST(UnitScore, OnlyDifferentPlansOfOneWorkloadAreCompared) {
   const std::vector<ScoreRow> rows{
-      row("a", "1", 1, 2), row("a", "2", 2, 1),                    // the wrong one chosen
-      row("b", "1", 1, 1), row("b", "2", 2, 2),                    // the right one
-      row("c", "1", 1, 1), row("c", "1", 2, 2),                    // one plan measured twice
-      row("d", "1", 9, 9)};                                        // alone
+      row("a", "1", 1, 2), row("a", "2", 2, 1),  // the wrong one chosen
+      row("b", "1", 1, 1), row("b", "2", 2, 2),  // the right one
+      row("c", "1", 1, 1), row("c", "1", 2, 2),  // one plan measured twice
+      row("d", "1", 9, 9)};                      // alone
   const Score s = score(rows);
   EXPECT_EQ(s.groups, 2);
   EXPECT_EQ(s.plans_in_groups, 4);
@@ -140,8 +140,8 @@ std::vector<ScoreRow> random_rows(Rng& rng) {
   std::vector<ScoreRow> rows;
   for (int i = 0; i < 40; ++i) {
     const double measured = 0.1 + rng.uniform();
-    rows.push_back(row(std::to_string(i % 5), std::to_string(i), measured,
-                       measured * (0.5 + rng.uniform())));
+    rows.push_back(
+        row(std::to_string(i % 5), std::to_string(i), measured, measured * (0.5 + rng.uniform())));
   }
   return rows;
 }

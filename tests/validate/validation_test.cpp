@@ -37,7 +37,8 @@ Validation two_sets() {
   std::vector<Case> cases{case_of(small_case())};
   Json other = small_case();
   other["id"] = "theirs-0001";
-  other["measured"] = {{"step_time_s", nullptr}, {"peak_memory_bytes", nullptr}, {"outcome", "oom"}};
+  other["measured"] = {
+      {"step_time_s", nullptr}, {"peak_memory_bytes", nullptr}, {"outcome", "oom"}};
   cases.push_back(case_of(other));
   CasePredictor predictor;
   return validate(std::move(cases), predictor);
@@ -225,10 +226,9 @@ TEST(DifferValidation, AgreesWithTheScriptOfTheCaseFormat) {
   for (const Json& set : sets) {
     const std::string name = set["set"];
     ASSERT_TRUE(theirs.contains(name)) << name;
-    for (const char* key :
-         {"cases", "n_time", "n_predicted", "mape", "median_ape", "bias", "p90_ape", "groups",
-          "plans_in_groups", "tau", "regret_mean", "regret_max", "n_memory", "memory_mape",
-          "memory_bias", "verdict"}) {
+    for (const char* key : {"cases", "n_time", "n_predicted", "mape", "median_ape", "bias",
+                            "p90_ape", "groups", "plans_in_groups", "tau", "regret_mean",
+                            "regret_max", "n_memory", "memory_mape", "memory_bias", "verdict"}) {
       expect_same(theirs[name], set, key, name);
     }
   }

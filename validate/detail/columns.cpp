@@ -35,8 +35,7 @@ std::string to_text(const Columns& columns) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const bool left =
-          i == 0 ||
-          std::find(columns.left.begin(), columns.left.end(), i) != columns.left.end();
+          i == 0 || std::find(columns.left.begin(), columns.left.end(), i) != columns.left.end();
       if (i > 0) line += kGap;
       line += left ? fmt::format("{:<{}}", row[i], widths[i])
                    : fmt::format("{:>{}}", row[i], widths[i]);

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/validate_command.h"
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "app/build_info.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "core/unit_text.h"
+#include "validate/accuracy.h"
+#include "validate/bundled.h"
+#include "validate/case_json.h"
+#include "validate/report.h"
+#include "validate/tables.h"
+#include "validate/thresholds.h"
+
+namespace towtank {
+namespace {
+
+constexpr std::string_view kCosts = "rooflines with documented efficiencies, without a calibration";
+
+std::vector<Case> read_cases(const Arguments& parsed) {
+  if (parsed.positionals.empty()) return bundled_cases();
+  std::vector<Case> out;
+  Faults faults;
+  for (const std::string& path : parsed.positionals) {
+    // Faults of several files are told together.
+    try {
+      std::vector<Case> cases = load_cases(path);
+      std::move(cases.begin(), cases.end(), std::back_inserter(out));
+    } catch (const InputError& error) {
+      for (const Fault& fault : error.faults()) faults.add(fault);
+    }
+  }
+  faults.throw_if_any();
+  return out;
+}
+
+/// The cases that a table shows, or all.
+std::vector<Case> wanted_cases(const Arguments& parsed, const std::optional<std::string>& table) {
+  std::vector<Case> cases = read_cases(parsed);
+  if (table) std::erase_if(cases, [&](const Case& c) { return c.set() != *table; });
+  if (cases.empty()) {
+    throw InputError({"towtank validate", "has no case to compare",
+                      table ? "no case of the set " + *table + " was given" : "the files are empty",
+                      ""});
+  }
+  return cases;
+}
+
+/// As the user typed it, options after files, so that a generated file says what made it.
+std::string command_line(const Arguments& parsed) {
+  std::string out = "towtank validate";
+  for (const std::string& path : parsed.positionals) out += " " + path;
+  for (const auto& [name, value] : parsed.values) out += " " + name + " " + value;
+  return out;
+}
+
+std::string json_text(const Validation& v) {
+  Json json = Json::object();
+  json["format"] = "towtank-validation";
+  json["version"] = 1;
+  json["towtank"] = build_info().version;
+  json["costs"] = kCosts;
+  json.update(report_json(v));
+  return to_text(json);
+}
+
+std::string text(const Validation& v, const std::optional<std::string>& table) {
+  if (table) return table_text(*table, v);
+  return with_thousands(static_cast<std::int64_t>(v.cases.size())) + " cases, predicted with " +
+         std::string(kCosts) + "\n\n" + report_text(v);
+}
+
+}  // namespace
+
+CommandSpec validate_spec() {
+  constexpr std::string_view kOutput = "Output";
+  constexpr std::string_view kBars = "Bars";
+  return {
+      "validate",
+      "how wrong the predictions are, against measured runs",
+      "validate [CASES.jsonl ...] [options]",
+      "Predicts measured cases (docs/formats-case.md) and compares: step time, rank order of "
+      "plans, "
+      "memory, out of memory, and whether the intervals hold, by set and pooled; then the worst "
+      "cases with where to look. Without a file it takes the published tables that are in the "
+      "program. Exit code 4: a bar was missed.",
+      {"CASES.jsonl..."},
+      {{"--table",
+        "NAME",
+        kOutput,
+        "a published table beside ours",
+        ValueKind::kChoice,
+        {table_names().begin(), table_names().end()}},
+       {"--json", "", kOutput, "the result as JSON (docs/formats-case.md) instead of text",
+        ValueKind::kNone},
+       {"--predictions", "FILE", kOutput, "write one JSON line a case", ValueKind::kFile},
+       {"--write-accuracy", "FILE", kOutput, "write the comparison as Markdown", ValueKind::kFile},
+       {"--threshold", "BAR,...", kBars,
+        "fail where a figure is worse, as mape=10,vtrain-multi:tau=0.85: mape, median, p90, bias, "
+        "regret, worst, memory, coverage50, coverage90 in %, tau, oom_missed and oom_false in "
+        "cases",
+        ValueKind::kText}},
+      {{"validate", "the published tables in the program"},
+       {"validate --table korthikanti", "Korthikanti's Table 5 beside ours"},
+       {"validate --table megatron-sc21 --json", "scores of SC'21 Table 1 as JSON"}}};
+}
+
+Outcome run_validate(const Arguments& parsed, const Terminal&) {
+  Faults faults;
+  const ArgumentReader arguments(parsed, faults);
+  const auto table = arguments.text("--table");
+  static_cast<void>(arguments.choice("--table", table_names()));
+  std::vector<Threshold> bars;
+  if (const auto given = arguments.text("--threshold")) {
+    bars = parse_thresholds(*given, "--threshold", faults);
+  }
+  faults.throw_if_any();
+
+  CasePredictor predictor;
+  const Validation v = validate(wanted_cases(parsed, table), predictor);
+  Outcome outcome;
+  outcome.out = arguments.flag("--json") ? json_text(v) : text(v, table);
+  if (const auto path = arguments.text("--predictions")) {
+    outcome.files.emplace_back(*path, predictions_text(v));
+  }
+  if (const auto path = arguments.text("--write-accuracy")) {
+    outcome.files.emplace_back(
+        *path, accuracy_markdown(v, {command_line(parsed), std::string(kCosts), {}, {}}));
+  }
+  outcome.messages = missed(bars, v);
+  if (!outcome.messages.empty()) outcome.exit_code = kExitBarMissed;
+  return outcome;
+}
+
+}  // namespace towtank
