@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "app/import_command.h"
 #include "model/frameworks/rules.h"
 #include "model/memory/memory.h"
 #include "placement/schedule.h"
@@ -187,7 +188,8 @@ CommandSpec model_spec() {
 
 std::vector<CommandSpec> make_specs() {
   const OptionSpec json{"--json", "", kOutput, "as JSON", ValueKind::kNone};
-  std::vector<CommandSpec> specs{plan_spec(), predict_spec(), platforms_spec(), model_spec()};
+  std::vector<CommandSpec> specs{plan_spec(), predict_spec(), platforms_spec(), model_spec(),
+                                 import_spec()};
   specs.push_back({"doctor", "what this build can do, and what is missing", "doctor [--json]",
                    "Checks that the catalogue loads, and says which parts are in this build, which "
                    "are not, and why.",

@@ -6,6 +6,7 @@
 
 #include "app/commands.h"
 #include "app/help.h"
+#include "app/import_command.h"
 #include "core/contracts.h"
 #include "core/file.h"
 #include "core/text.h"
@@ -24,6 +25,7 @@ Outcome dispatch(const Arguments& arguments, const Terminal& terminal) {
   if (name == "predict") return run_predict(arguments, terminal);
   if (name == "platforms") return run_platforms(arguments, terminal);
   if (name == "model") return run_model(arguments, terminal);
+  if (name == "import") return run_import(arguments, terminal);
   if (name == "doctor") return run_doctor(arguments, terminal);
   if (name == "version") return run_version(arguments, terminal);
   if (name == "completion") return run_completion(arguments, terminal);

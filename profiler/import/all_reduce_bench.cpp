@@ -197,7 +197,8 @@ Profile import_all_reduce_bench(const std::vector<SourceText>& files,
     names.push_back(base_name(file.name));
     out.collectives.push_back(LogReader(file, out.stats).read(options));
   }
-  out.source = "all_reduce_bench.py logs: " + join(names, ", ");
+  out.source =
+      options.source.empty() ? "all_reduce_bench.py logs: " + join(names, ", ") : options.source;
   return out;
 }
 

@@ -155,7 +155,7 @@ class CsvImport {
       : mapping_(&mapping), options_(&options) {
     out_.name = options.name.empty() ? mapping.name : options.name;
     out_.launch_included = mapping.launch_included;
-    out_.source = mapping.source;
+    out_.source = options.source.empty() ? mapping.source : options.source;
     out_.machine = mapping.machine;
     out_.device_kind = options.device_kind;
     out_.fabric_intranode = options.fabric_intranode;

@@ -315,7 +315,7 @@ Profile import_nccl_tests(const std::vector<SourceText>& files, const ImportOpti
       (block.graph ? graph : no_graph) = true;
     }
   }
-  out.source = "nccl-tests output: " + join(names, ", ");
+  out.source = options.source.empty() ? "nccl-tests output: " + join(names, ", ") : options.source;
   if (graph && no_graph) {
     throw InputError({names.front(), "has runs with and without CUDA graphs",
                       "a profile's times all include launches, or none does",

@@ -21,6 +21,7 @@ struct SourceText {
 /// What is said on the command line; it wins over what a file or a mapping says.
 struct ImportOptions {
   std::string name;         ///< of the profile; empty: from the mapping or the file
+  std::string source;       ///< who measured it; empty: as the mapping says, or the files
   std::string device_kind;  ///< empty: as the mapping says
   std::string fabric_intranode, fabric_internode;
   std::optional<int> ranks;  ///< for files that do not say it
