@@ -25,6 +25,14 @@ double tiles_over(std::int64_t extent) {
 
 constexpr std::size_t index_of(auto e) { return static_cast<std::size_t>(e); }
 
+/// Passes over the scores that are no part of a core's products: softmax reads and writes; its
+/// backward reads two tensors and writes one. Kernels for causal masks
+/// (scaled_upper_triang_masked_softmax of Megatron-LM) read only the half that is kept.
+double softmax_passes(const OpSignature& op) {
+  const double read = op.pass == Pass::kForward ? 1.0 : 2.0;
+  return 1.0 + (op.causal ? 0.5 : 1.0) * read;
+}
+
 }  // namespace
 
 OpFormula::OpFormula(const DeviceKind& device, const OpParameters& parameters)
@@ -63,20 +71,19 @@ OpFormula::OpFormula(const DeviceKind& device, const OpParameters& parameters)
   }
 }
 
-double OpFormula::product_compute(const OpSignature& op, const Product& p) const {
-  if (op.work.value <= 0.0) return 0.0;
-  const double tiles = static_cast<double>(op.batch) * tiles_over(op.m) * tiles_over(op.n);
+double OpFormula::product_compute(const Extents& e, double work, const Product& p) {
+  if (work <= 0.0) return 0.0;
+  const double tiles = static_cast<double>(e.batch) * tiles_over(e.m) * tiles_over(e.n);
   constexpr double kTileFlop = 2.0 * static_cast<double>(kTile * kTile);
   const double padded =
-      kTileFlop * (tiles + p.idle_tiles) * (static_cast<double>(op.k) + p.depth_half);
-  const double work = op.k > 0 ? std::max(op.work.value, padded) : op.work.value;
-  return work * p.flop * misalignment(op, p);
+      kTileFlop * (tiles + p.idle_tiles) * (static_cast<double>(e.k) + p.depth_half);
+  return (e.k > 0 ? std::max(work, padded) : work) * p.flop * misalignment(e, p);
 }
 
-double OpFormula::misalignment(const OpSignature& op, const Product& p) {
-  const auto extents = static_cast<std::uint64_t>(op.n | op.k | p.aligned);
-  const int lost = std::countr_zero(static_cast<std::uint64_t>(p.aligned)) - std::countr_zero(extents);
-  return 1.0 + p.misaligned * lost;
+double OpFormula::misalignment(const Extents& e, const Product& p) {
+  const auto aligned = static_cast<std::uint64_t>(p.aligned);
+  const auto extents = static_cast<std::uint64_t>(e.n | e.k) | aligned;
+  return 1.0 + p.misaligned * (std::countr_zero(aligned) - std::countr_zero(extents));
 }
 
 double OpFormula::fused_compute(const OpSignature& op) const {
@@ -90,12 +97,6 @@ double OpFormula::fused_compute(const OpSignature& op) const {
   return op.work.value * flop * ((keys + half) * (width + f.width_half)) / (keys * width);
 }
 
-double OpFormula::stream_memory(const OpSignature& op, const Stream& s) const {
-  if (op.traffic.value <= 0) return 0.0;
-  const double byte = op.pass == Pass::kForward ? s.byte_forward : s.byte_backward;
-  return (static_cast<double>(op.traffic.value) + s.ramp_bytes) * byte;
-}
-
 OpCost OpFormula::priced(const OpSignature& op, double compute, double memory, double body,
                          double gap) const {
   const double kernels = op.kernels;
@@ -103,28 +104,56 @@ OpCost OpFormula::priced(const OpSignature& op, double compute, double memory, d
   return {{time}, {compute}, {memory}, {time - body}, Basis::kAnalytic};
 }
 
+OpCost OpFormula::product(const OpSignature& op) const {
+  const Product& p = product_[index_of(op.dtype)];
+  const double share = op.kind == OpKind::kConvolution ? convolution_ : 1.0;
+  const double compute = share * product_compute({op.batch, op.m, op.n, op.k}, op.work.value, p);
+  const double memory =
+      op.traffic.value > 0 ? static_cast<double>(op.traffic.value) * p.byte + p.ramp : 0.0;
+  return priced(op, compute, memory, std::max(compute, memory), p.gap);
+}
+
+OpCost OpFormula::unfused_attention(const OpSignature& op) const {
+  const bool forward = op.pass == Pass::kForward;
+  const Product& p = product_[index_of(op.dtype)];
+  const double bytes = static_cast<double>(op.batch) * bytes_per_element(op.dtype);
+  const double scores = bytes * static_cast<double>(op.m) * static_cast<double>(op.n);
+  const double operands = bytes * static_cast<double>(op.m + op.n) * static_cast<double>(op.k);
+  const double work = op.work.value / (forward ? 2.0 : 4.0);  // of one product
+  const double memory = op.work.value > 0.0 ? (scores + operands) * p.byte + p.ramp : 0.0;
+  const auto body = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    return std::max(memory, product_compute({op.batch, m, n, k}, work, p));
+  };
+  const double outer = body(op.m, op.n, op.k);  // scores, or their gradient
+  const double inner = body(op.m, op.k, op.n);
+  const double products = forward ? outer + inner : outer + inner + 2.0 * body(op.n, op.k, op.m);
+  // What else is moved: softmax first, then masks and copies.
+  const auto traffic = static_cast<double>(op.traffic.value);
+  const bool whole = op.work.value > 0.0;  // else the softmax alone
+  const double moved = traffic - (forward ? 2.0 : 4.0) * (scores + operands);
+  const double rest = whole ? std::max(0.0, moved) : traffic;
+  const double softmax = whole ? std::min(rest, softmax_passes(op) * scores) : rest;
+  const auto width = index_of(element_width(op.dtype));
+  const Stream& s = stream_[index_of(OpKind::kAttention)][width];
+  const Stream& copies = stream_[index_of(OpKind::kElementwise)][width];
+  const double streamed = softmax > 0.0 ? (softmax + s.ramp_bytes) * s.byte(op.pass) : 0.0;
+  const double copied = (rest - softmax) * copies.byte(op.pass);
+  return priced(op, products, streamed + copied, products + streamed + copied, s.gap);
+}
+
 OpCost OpFormula::operator()(const OpSignature& op) const {
   if (op.work.value <= 0.0 && op.traffic.value <= 0) return {};
-  if (op.kind == OpKind::kMatmul || op.kind == OpKind::kConvolution) {
-    const Product& p = product_[index_of(op.dtype)];
-    const double share = op.kind == OpKind::kConvolution ? convolution_ : 1.0;
-    const double compute = product_compute(op, p) * share;
-    const double memory =
-        op.traffic.value > 0 ? static_cast<double>(op.traffic.value) * p.byte + p.ramp : 0.0;
-    return priced(op, compute, memory, std::max(compute, memory), p.gap);
-  }
+  if (op.kind == OpKind::kMatmul || op.kind == OpKind::kConvolution) return product(op);
+  if (op.kind == OpKind::kAttention && !op.fused) return unfused_attention(op);
+  const bool fused = op.kind == OpKind::kAttention;
   const Stream& s = stream_[index_of(op.kind)][index_of(element_width(op.dtype))];
-  const double memory = stream_memory(op, s);
-  if (op.kind != OpKind::kAttention) {
-    const double compute = op.work.value * vector_flop_;
-    return priced(op, compute, memory, std::max(compute, memory), s.gap);
-  }
-  if (op.fused) {
-    const double compute = fused_compute(op);
-    return priced(op, compute, memory, std::max(compute, memory), fused_[index_of(op.dtype)].gap);
-  }
-  const double compute = op.work.value * product_[index_of(op.dtype)].flop;
-  return priced(op, compute, memory, compute + memory, s.gap);
+  const double compute = fused ? fused_compute(op) : op.work.value * vector_flop_;
+  const double memory =
+      op.traffic.value > 0
+          ? (static_cast<double>(op.traffic.value) + s.ramp_bytes) * s.byte(op.pass)
+          : 0.0;
+  return priced(op, compute, memory, std::max(compute, memory),
+                fused ? fused_[index_of(op.dtype)].gap : s.gap);
 }
 
 }  // namespace towtank

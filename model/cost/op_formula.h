@@ -4,7 +4,7 @@
 /// (analytic.h) and fitted ones (calibrated.h).
 ///
 ///     time    = max(kernels * gap + body, kernels * host),  launch = time - body
-///     body    = max(compute, memory);                       unfused attention: compute + memory
+///     body    = max(compute, memory);                       unfused attention: see below
 ///     memory  = (traffic + bandwidth * ramp) / (bandwidth * share)
 ///
 ///   gap, host   what one launch costs the device, and its host: a device that outruns the host
@@ -15,7 +15,10 @@
 ///   product, convolution   2 T^2 (tiles + idle P) (k + k_half) / (peak * share), at least
 ///                          work / (peak * share); times 1 + misaligned (1 - log2(a) / log2(A))
 ///   attention, fused       work / (peak * share) * (1 + n_half / n) (1 + k_half' / k)
-///   attention, unfused     work / (peak * share); the traffic of its scores is in op.traffic
+///   attention, unfused     its products one after the other (2 forward, 4 backward), each
+///                          max(compute, memory); its memory is the softmax (of a causal one the
+///                          kept half is read), then what else op.traffic holds (masks, copies) as
+///                          an element-wise op; body = compute + memory
 ///   others                 work / (vector peak * share)
 ///
 ///   tiles       batch * ceil(m/T) * ceil(n/T), T = 128: a device works on whole tiles
@@ -25,9 +28,9 @@
 ///   n_half      keys at which fused attention reaches half of its share; k_half' the same of head
 ///               width
 ///
-/// Monotone in m, in n and k of equal alignment, in work and traffic; never faster than work / peak or traffic / bandwidth; a
-/// device that is faster in any rate is never slower. Not modelled: clocks
-/// that fall under power limits, operands that stay in a cache.
+/// Monotone in m, in n and k of equal alignment, in work and traffic; never faster than work / peak
+/// or traffic / bandwidth; a device that is faster in any rate is never slower. Not modelled:
+/// clocks that fall under power limits, operands that stay in a cache.
 #include <array>
 #include <cstdint>
 
@@ -55,15 +58,22 @@ class OpFormula {
   };
   struct Stream {
     double byte_forward = 0.0, byte_backward = 0.0, ramp_bytes = 0.0, gap = 0.0;
+    [[nodiscard]] double byte(Pass pass) const {
+      return pass == Pass::kForward ? byte_forward : byte_backward;
+    }
   };
   struct FusedAttention {
     double flop_forward = 0.0, flop_backward = 0.0;
     double half = 0.0, causal_half = 0.0, backward_keys = 1.0, width_half = 0.0, gap = 0.0;
   };
-  [[nodiscard]] double product_compute(const OpSignature&, const Product&) const;
-  [[nodiscard]] static double misalignment(const OpSignature&, const Product&);
+  struct Extents {
+    std::int64_t batch, m, n, k;
+  };
+  [[nodiscard]] static double product_compute(const Extents&, double work, const Product&);
+  [[nodiscard]] static double misalignment(const Extents&, const Product&);
   [[nodiscard]] double fused_compute(const OpSignature&) const;
-  [[nodiscard]] double stream_memory(const OpSignature&, const Stream&) const;
+  [[nodiscard]] OpCost product(const OpSignature&) const;
+  [[nodiscard]] OpCost unfused_attention(const OpSignature&) const;
   [[nodiscard]] OpCost priced(const OpSignature&, double compute, double memory, double body,
                               double gap) const;
 

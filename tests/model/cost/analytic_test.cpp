@@ -50,11 +50,31 @@ TEST(UnitAnalytic, TimeIsLaunchAndTheSlowerOfComputeAndMemory) {
   }
 }
 
-// Kernels of unfused attention run one after the other.
+// Kernels of unfused attention run one after the other: two products and, over the 4096 x 4096
+// scores of 64 heads in two bytes, a softmax that reads and writes at 0.75 * 0.85 of 2.039 TB/s.
 TEST(UnitAnalytic, UnfusedAttentionAddsComputeAndMemory) {
   const OpCost c = cost_on(a100(), attention_core({64, 4096}, false, false));
   EXPECT_CLOSE(c.time.value, c.launch.value + c.compute.value + c.memory.value, kSameArithmetic);
-  EXPECT_GT(c.memory.value, c.compute.value);
+  const double scores = 64.0 * 4096 * 4096 * 2;
+  EXPECT_NEAR(c.memory.value, 2 * scores / (0.75 * 0.85 * 2.039e12), 2e-6);
+  const OpCost first = cost_on(a100(), matmul(DType::kBf16, 64, 4096, 4096, 128));
+  const OpCost second = cost_on(a100(), matmul(DType::kBf16, 64, 4096, 128, 4096));
+  const auto body = [](const OpCost& cost) { return cost.time.value - cost.launch.value; };
+  EXPECT_CLOSE(c.compute.value, body(first) + body(second), 1e-6);
+}
+
+// Backward has the gradients of scores, of values, of queries and of keys; its softmax reads two
+// tensors and writes one.
+TEST(UnitAnalytic, UnfusedAttentionGoesBackThroughFourProducts) {
+  const auto body = [](const OpSignature& op) {
+    const OpCost cost = cost_on(a100(), op);
+    return cost.time.value - cost.launch.value;
+  };
+  const double outer = body(matmul(DType::kBf16, 64, 4096, 4096, 128));
+  const double inner = body(matmul(DType::kBf16, 64, 4096, 128, 4096));
+  const OpCost c = cost_on(a100(), attention_core({64, 4096}, false, false, Pass::kInputGrad));
+  EXPECT_CLOSE(c.compute.value, outer + 3 * inner, 1e-6);
+  EXPECT_NEAR(c.memory.value, 3 * 64.0 * 4096 * 4096 * 2 / (0.75 * 0.85 * 2.039e12), 2e-6);
 }
 
 // 10 GB at what element-wise kernels reach: the ramp is 1 us, 0.02 % of it.

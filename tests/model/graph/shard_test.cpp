@@ -85,12 +85,12 @@ TEST(UnitShard, UnfusedAttentionComputesTheWholeMatrixAndMovesIt) {
   EXPECT_EQ(core.forward.work.value, 4 * s * s * q);
   EXPECT_EQ(core.input_grad.work.value, 8 * s * s * q);
   EXPECT_FALSE(core.forward.fused);
-  // Scores written, softmax read and written, dropout read and written and its byte mask, read by
-  // the weighted sum; Q, K, V, O once.
+  // Scores written, the kept half read by softmax and all written, dropout read and written and its
+  // byte mask, read by the weighted sum; Q, K, V, O once.
   EXPECT_EQ(static_cast<double>(core.forward.traffic.value),
-            2 * (4 * s * q) + (6 * 2 + 1) * a * s * s);
+            2 * (4 * s * q) + (5.5 * 2 + 1) * a * s * s);
   EXPECT_EQ(static_cast<double>(core.input_grad.traffic.value),
-            2 * (8 * s * q) + (9 * 2 + 1) * a * s * s);
+            2 * (8 * s * q) + (8 * 2 + 1) * a * s * s);
   EXPECT_EQ(core.forward.kernels, 5);
   // The gradient of the scores is the largest temporary.
   EXPECT_EQ(
