@@ -91,6 +91,11 @@ TEST(UnitCuts, ChainPassesOneTensor) {
 TEST(UnitCuts, FurtherTokenModuleReadsTheLastBlock) {
   const ModelGraph graph = import_example("deepseek-v3", 4096);
   EXPECT_THAT(graph.cut_elements(), Each(4096.0 * 7168));
+  // Embedding, 61 blocks, head, module.
+  ASSERT_EQ(graph.layers.size(), 64U);
+  EXPECT_TRUE(graph.layers[LayerId{63}].beyond_total);
+  EXPECT_EQ(graph.layers[LayerId{63}].pin, Pin::kLast);
+  EXPECT_EQ(graph.edges.back(), (Edge{LayerId{61}, LayerId{63}, 4096.0 * 7168}));
 }
 
 TEST(UnitCuts, DecoderOfT5CarriesTheEncodersOutput) {
