@@ -8,36 +8,45 @@ namespace {
 
 constexpr Framework kEngine = Framework::kMegatronDeepSpeed;
 constexpr Framework kOld = Framework::kMegatron2021;
-constexpr Framework kMegatron = Framework::kMegatron;
 
-constexpr CaseRule kNoRule{"", kMegatron, kMegatron, false, MemoryKind::kDeviceTotal, ""};
+constexpr CaseRule kNoRule;
 
 constexpr std::array kRules{
-    CaseRule{
-        "vtrain", kMegatron, kOld, false, MemoryKind::kDeviceTotal,
-        "vTrain ran Megatron-DeepSpeed without ZeRO: Megatron-LM's own loop of 2022, attention "
-        "unfused, with dropout"},
-    CaseRule{
-        "bigscience", kMegatron, kEngine, false, MemoryKind::kDeviceTotal,
-        "BigScience ran Megatron-DeepSpeed: attention is unfused, with dropout; memory is what "
-        "nvidia-smi shows"},
-    CaseRule{"bloom", kMegatron, kEngine, false, MemoryKind::kDeviceTotal,
-             "BLOOM ran Megatron-DeepSpeed: attention is unfused, with dropout; memory is what "
-             "nvidia-smi shows"},
-    CaseRule{"mtnlg", kMegatron, kEngine, false, MemoryKind::kDeviceTotal,
-             "MT-NLG ran Megatron-DeepSpeed: attention is unfused, with dropout"},
-    CaseRule{"megatron-sc21", kMegatron, kOld, false, MemoryKind::kDeviceTotal,
-             "Megatron-LM of 2021 materialises attention scores, with dropout, and sends 1/t of a "
-             "boundary"},
-    CaseRule{"korthikanti", kMegatron, kOld, false, MemoryKind::kDeviceTotal,
-             "Megatron-LM of 2022 materialises attention scores, with dropout, and sends 1/t of a "
-             "boundary"},
-    CaseRule{
-        "sailor", kMegatron, kEngine, true, MemoryKind::kAllocated,
-        "Sailor ran a Megatron-DeepSpeed fork in fp32, its operator profiles match TF32; memory "
-        "is what tensors occupy"},
-    CaseRule{"torchtitan", kMegatron, kMegatron, false, MemoryKind::kReserved,
-             "torchtitan logs what the allocator reserves"},
+    CaseRule{.prefix = "vtrain",
+             .follows = kOld,
+             .states = kEngine,
+             .reason =
+                 "vTrain ran Megatron-DeepSpeed without ZeRO: Megatron-LM's own loop of 2022, "
+                 "attention unfused, with dropout; DeepSpeed's bytes a parameter"},
+    CaseRule{.prefix = "bigscience",
+             .follows = kEngine,
+             .reason = "BigScience ran Megatron-DeepSpeed: attention is unfused, with dropout; "
+                       "memory is what nvidia-smi shows"},
+    CaseRule{.prefix = "bloom",
+             .follows = kEngine,
+             .reason =
+                 "BLOOM ran Megatron-DeepSpeed: attention is unfused, with dropout; memory is "
+                 "what nvidia-smi shows"},
+    CaseRule{.prefix = "mtnlg",
+             .follows = kEngine,
+             .reason = "MT-NLG ran Megatron-DeepSpeed: attention is unfused, with dropout"},
+    CaseRule{.prefix = "megatron-sc21",
+             .follows = kOld,
+             .reason = "Megatron-LM of 2021 materialises attention scores, with dropout, and sends "
+                       "1/t of a boundary"},
+    CaseRule{.prefix = "korthikanti",
+             .follows = kOld,
+             .reason = "Megatron-LM of 2022 materialises attention scores, with dropout, and sends "
+                       "1/t of a boundary"},
+    CaseRule{.prefix = "sailor",
+             .follows = kEngine,
+             .tf32 = true,
+             .memory = MemoryKind::kAllocated,
+             .reason = "Sailor ran a Megatron-DeepSpeed fork in fp32, its operator profiles match "
+                       "TF32; memory is what tensors occupy"},
+    CaseRule{.prefix = "torchtitan",
+             .memory = MemoryKind::kReserved,
+             .reason = "torchtitan logs what the allocator reserves"},
 };
 
 }  // namespace

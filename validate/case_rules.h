@@ -5,6 +5,7 @@
 /// reason, which a prediction lists under its assumptions. The rule is the set's name (its first
 /// letters), so that a user's own set gets none of it: his cases say what they mean.
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include "core/units.h"
@@ -23,12 +24,13 @@ inline constexpr std::array<std::string_view, 3> kMemoryKindNames{"device total"
                                                                   "allocated"};
 
 struct CaseRule {
-  std::string_view prefix;                   ///< of the set's name
+  std::string_view prefix{};                 ///< of the set's name
   Framework stated = Framework::kMegatron;   ///< a case that states this framework
   Framework follows = Framework::kMegatron;  ///< follows the rules of this one
+  std::optional<Framework> states{};         ///< bytes a parameter, if not those of `follows`
   bool tf32 = false;  ///< fp32 products run on TF32 units where the device has them
   MemoryKind memory = MemoryKind::kDeviceTotal;
-  std::string_view reason;
+  std::string_view reason{};
 };
 
 /// The rule with the longest prefix of the set's name; a rule without a change if there is none.

@@ -99,15 +99,17 @@ void apply_split(const Case& c, const std::vector<int>& split, Plan& plan) {
   }
 }
 
-/// Bytes a parameter that the notes state beside the framework's own.
-void apply_states(const Case& c, Plan& plan) {
+/// Bytes a parameter that the notes or the set's rule state beside the framework's own.
+void apply_states(const Case& c, const CaseRule& rule, Plan& plan) {
   const CaseNotes& notes = c.tokens;
   const Workload& w = c.body.workload;
-  if (!notes.pure && !notes.bf16_optimizer && !notes.fp16_gradients) return;
+  const bool others = rule.states && plan.framework == rule.follows;
+  if (!notes.pure && !notes.bf16_optimizer && !notes.fp16_gradients && !others) return;
   if (plan.state_override) {
     refuse(c, "notes", "states bytes a parameter", "plan.optimizer does too");
   }
-  StateBytes bytes = state_bytes(plan.framework, w.precision, w.optimizer).value;
+  const Framework of = others ? *rule.states : plan.framework;
+  StateBytes bytes = state_bytes(of, w.precision, w.optimizer).value;
   const double low = bytes_per_element(w.precision);
   if (notes.pure) {
     // Adam's two moments, no main copy.
@@ -210,7 +212,7 @@ Plan plan_of_case(const Case& c, const ModelGraph& graph, std::vector<std::strin
     assumptions.push_back("framework rules: " +
                           std::string(kFrameworkNames[static_cast<std::size_t>(plan.framework)]));
   }
-  apply_states(c, plan);
+  apply_states(c, rule, plan);
   plan.compile = plan.compile || c.tokens.compile;
   if (plan.stages.empty()) {
     apply_split(c, stated_split(c, plan.pipeline * plan.stages_per_rank, graph.free_layers()),

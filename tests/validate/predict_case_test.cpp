@@ -103,6 +103,11 @@ TEST(UnitPredictCase, RulesOfASetAreTakenAndTold) {
   EXPECT_EQ(p.plan.framework, Framework::kMegatronDeepSpeed);
   EXPECT_TRUE(has(p.assumptions, "framework rules: megatron-deepspeed"));
   EXPECT_TRUE(has(p.assumptions, "BigScience ran Megatron-DeepSpeed"));
+  json["id"] = "vtrain-multi-0001";
+  const CasePrediction v = predict(json);
+  EXPECT_EQ(v.plan.framework, Framework::kMegatron2021);
+  EXPECT_EQ(v.plan.state_override,
+            state_bytes(Framework::kMegatronDeepSpeed, DType::kBf16, OptimizerKind::kAdam).value);
   EXPECT_EQ(rule_of_set("mine").reason, "");
   EXPECT_EQ(rule_of_set("torchtitan").memory, MemoryKind::kReserved);
   EXPECT_EQ(rule_of_set("sailor").memory, MemoryKind::kAllocated);
