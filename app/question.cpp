@@ -101,11 +101,12 @@ bool in_catalogue(const std::string& name) {
 void read_model(const ArgumentReader& arguments, ModelGraph& graph, Workload& workload) {
   const std::string path =
       arguments.need_text("--model", "Give a Hugging Face config.json or a towtank-graph file.");
-  const int sequence = arguments.integer("--sequence", 1, kMostTokens).value_or(0);
-  if (path.empty()) return;
+  const auto sequence = arguments.integer("--sequence", 1, kMostTokens);
+  const bool misread = arguments.has("--sequence") && !sequence;
+  if (path.empty() || misread) return;
   collecting(arguments.faults(), [&] {
     const JsonFile file = JsonFile::load(path);
-    graph = import_model(file, sequence);
+    graph = import_model(file, sequence.value_or(0));
     set_model(file, name_of_path(path), workload, graph);
   });
 }

@@ -6,6 +6,7 @@
 
 #include "core/contracts.h"
 #include "core/unit_text.h"
+#include "model/cost/collective_cost.h"
 
 namespace towtank {
 namespace {
@@ -66,7 +67,8 @@ Names names_of(Axis axis) {
   contract_violated("EXPECTS", "a known axis", __FILE__, __LINE__);
 }
 
-/// The same machine with a faster network: transfers on some levels take 1/factor.
+/// The same machine with a faster network: transfers that one kind of level binds take 1/factor,
+/// between nodes down to what the part inside a node takes.
 class FasterNetwork final : public CostModel {
  public:
   FasterNetwork(const CostModel& base, bool internode, double factor)
@@ -76,7 +78,9 @@ class FasterNetwork final : public CostModel {
   }
   [[nodiscard]] CollectiveCost collective(const CollectiveCall& call) const override {
     CollectiveCost cost = base_->collective(call);
-    if ((cost.level > 0) == internode_) cost.transfer = cost.transfer / factor_;
+    if ((cost.level > 0) != internode_) return cost;
+    const Seconds inside = internode_ ? inside_node(call) : Seconds{};
+    cost.transfer = std::min(cost.transfer, std::max(cost.transfer / factor_, inside));
     return cost;
   }
   [[nodiscard]] RuntimeCosts runtime(Framework framework) const override {
@@ -85,6 +89,21 @@ class FasterNetwork final : public CostModel {
   [[nodiscard]] std::string description() const override { return base_->description(); }
 
  private:
+  /// Transfer of the call if only the links inside a node bound it.
+  [[nodiscard]] Seconds inside_node(const CollectiveCall& call) const {
+    const int here = call.group.per_level.empty() ? 1 : call.group.per_level.front();
+    if (here <= 1) return {};
+    CollectiveCall local = call;
+    local.group = {here, std::vector<int>(call.group.per_level.size(), 1)};
+    local.group.per_level.front() = here;
+    const double all = call.group.size;
+    // An all-to-all sends (here - 1)/all of its payload inside, the others pass all of theirs on.
+    const double wire = call.op == Collective::kAllToAll
+                            ? here / all
+                            : wire_factor(call.op, call.group.size) / wire_factor(call.op, here);
+    return wire * base_->collective(local).transfer;
+  }
+
   const CostModel* base_;
   bool internode_;
   double factor_;
@@ -168,6 +187,16 @@ bool crosses_nodes(const PlanProblem& problem, const Plan& plan, Axis axis) {
   return shape.per_level.front() < group.size;
 }
 
+/// Whether links between nodes bind a large message of the group.
+bool bound_between_nodes(const PlanProblem& problem, const Plan& plan, Axis axis) {
+  const GroupStride group = group_on(plan, axis);
+  if (group.size <= 1) return false;
+  constexpr Bytes kLarge{1LL << 30};
+  const Collective op = axis == Axis::kPipeline ? Collective::kSendRecv : Collective::kAllGather;
+  const GroupShape shape = group_shape(problem.view, group.size, group.stride);
+  return problem.costs->collective({op, kLarge, shape}).level > 0;
+}
+
 Remedy doubled_batch(const WhatIf& what_if, const StepTerm& term) {
   const Prediction after = what_if.doubled_batch();
   if (hidden(term, after)) return {"a doubled batch", "hides it", true};
@@ -183,7 +212,7 @@ std::vector<Remedy> network_remedies(const PlanProblem& problem, const Plan& pla
                                      const Prediction& now, const StepTerm& term) {
   const Axis axis = static_cast<Axis>(term.index);
   const WhatIf what_if(problem, plan);
-  const bool internode = crosses_nodes(problem, plan, axis);
+  const bool internode = bound_between_nodes(problem, plan, axis);
   const std::string bandwidth =
       "the " + std::string(internode ? "inter-node" : "intra-node") + " bandwidth";
   std::vector<Remedy> out;
