@@ -64,8 +64,8 @@ void collect(const Slot& slot, Arguments& out, Faults& faults) {
   const std::size_t on = slot.option->count();
   const std::size_t off = slot.negative != nullptr ? slot.negative->count() : 0;
   if (on + off > 1) {
-    faults.add({name, off > 0 && on > 0 ? "is given with and without --no-" : "is given twice", "",
-                ""});
+    faults.add(
+        {name, off > 0 && on > 0 ? "is given with and without --no-" : "is given twice", "", ""});
     return;
   }
   if (on + off == 0) return;
@@ -76,8 +76,8 @@ void collect(const Slot& slot, Arguments& out, Faults& faults) {
   // CLI11 takes whatever follows; a value that looks like an option is a forgotten value.
   const std::string& value = slot.values.front();
   if (value.starts_with("--") || value.empty()) {
-    faults.add({name, "needs a value", "", "Write " + name + " " + std::string(slot.spec->value) +
-                                               "."});
+    faults.add(
+        {name, "needs a value", "", "Write " + name + " " + std::string(slot.spec->value) + "."});
     return;
   }
   out.values[name] = value;
@@ -92,8 +92,8 @@ void parse_into(CLI::App& app, const CommandSpec& command, const std::vector<std
     for (const OptionSpec& spec : command.options) {
       if (spec.name != name) continue;
       if (spec.value.empty()) throw InputError({name, "takes no value", "", ""});
-      throw InputError({name, "needs a value", "",
-                        "Write " + name + " " + std::string(spec.value) + "."});
+      throw InputError(
+          {name, "needs a value", "", "Write " + name + " " + std::string(spec.value) + "."});
     }
     throw InputError({"command line", text, "", ""});
   } catch (const CLI::ParseError& error) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "app/import_command.h"
+#include "app/validate_command.h"
 #include "model/frameworks/rules.h"
 #include "model/memory/memory.h"
 #include "placement/schedule.h"
@@ -32,9 +33,17 @@ Options question_options() {
       {"--sequence", "S", kWhat, "tokens a sample (graphs and vit: not needed)", ValueKind::kText},
       {"--global-batch", "B", kWhat, "samples in one optimizer step, over all replicas",
        ValueKind::kText},
-      {"--precision", "TYPE", kWhat, "bf16 (default), fp16, fp8, fp32", ValueKind::kChoice,
+      {"--precision",
+       "TYPE",
+       kWhat,
+       "bf16 (default), fp16, fp8, fp32",
+       ValueKind::kChoice,
        {"bf16", "fp16", "fp8", "fp32"}},
-      {"--optimizer", "NAME", kWhat, "adam (default), sgd, momentum", ValueKind::kChoice,
+      {"--optimizer",
+       "NAME",
+       kWhat,
+       "adam (default), sgd, momentum",
+       ValueKind::kChoice,
        {"adam", "sgd", "momentum"}},
       {"--train-tokens", "T", kWhat, "tokens to train in all, as 15e12: prints days and cost",
        ValueKind::kText},
@@ -56,7 +65,8 @@ Options output_options() {
   return {
       {"--json", "", kOutput, "the result as JSON (docs/formats.md) instead of text",
        ValueKind::kNone},
-      {"--explain", "", kOutput, "every assumption, rule and remedy in full", ValueKind::kNone},
+      {"--explain", "", kOutput, "every assumption, and the framework's rules with their sources",
+       ValueKind::kNone},
   };
 }
 
@@ -66,13 +76,16 @@ void append(Options& to, Options more) {
 
 CommandSpec plan_spec() {
   CommandSpec spec{
-      "plan", "search for the fastest plans that fit",
+      "plan",
+      "search for the fastest plans that fit",
       "plan --model FILE --platform NAME --devices N --sequence S --global-batch B [options]",
       "Searches every way to divide the training over the devices (tensor, pipeline, data, context "
       "and expert parallelism, microbatch, schedule, sharding stage, recomputation) and prints the "
       "plans that fit, fastest first: their predicted step time and memory, why each of them loses "
       "to the first, and which term binds. Nothing is measured and no device is needed.",
-      {}, question_options(), {}};
+      {},
+      question_options(),
+      {}};
   append(spec.options,
          {{"--pin", "KEY=VALUE,...", kSearch,
            "keep values fixed, as tensor=8,pipeline=4. Keys: tensor, pipeline, data, context, "
@@ -83,8 +96,12 @@ CommandSpec plan_spec() {
           {"--memory-limit", "X", kSearch,
            "share of device memory that a plan may need (default 0.95)", ValueKind::kText}});
   append(spec.options, output_options());
-  spec.options.push_back({"--output", "FILE", kOutput,
-                          "write the first plan to a file, for predict", ValueKind::kFile, {},
+  spec.options.push_back({"--output",
+                          "FILE",
+                          kOutput,
+                          "write the first plan to a file, for predict",
+                          ValueKind::kFile,
+                          {},
                           'o'});
   spec.examples = {
       {"plan --model examples/models/llama-3.1-70b/config.json --platform dgx-h100 --devices 64 "
@@ -119,22 +136,31 @@ Options plan_key_options() {
        "what data parallel ranks divide: 0 nothing, 1 optimizer, 2 gradients, 3 parameters "
        "(default: 1 in a group of several, if the framework has it)",
        ValueKind::kText},
-      {"--recompute", "MODE", kPlan, "none (default), selective, full", ValueKind::kChoice,
-       all_of(kRecomputeModeNames)},
-      {"--sequence-parallel", "", kPlan, "(default with tensor parallelism; --no- turns it off)",
-       ValueKind::kNone, {}, 0, true},
+      {"--recompute", "MODE", kPlan, "none, selective, full (default: the framework's)",
+       ValueKind::kChoice, all_of(kRecomputeModeNames)},
+      {"--sequence-parallel",
+       "",
+       kPlan,
+       "(default with tensor parallelism; --no- turns it off)",
+       ValueKind::kNone,
+       {},
+       0,
+       true},
   };
 }
 
 CommandSpec predict_spec() {
   CommandSpec spec{
-      "predict", "step time and memory of one plan",
-      "predict PLAN.json | predict --model FILE --platform NAME --devices N ... --tensor T ...",
+      "predict",
+      "step time and memory of one plan",
+      "predict PLAN.json | predict --model FILE --platform NAME ... --tensor T ...",
       "Predicts what one given plan does, from a plan file or from its keys as flags. A plan that "
       "breaks a rule is refused with every broken rule and its valid values; one that does not fit "
       "is reported all the same, with what it lacks and the nearest change that fits (exit code "
       "3).",
-      {"PLAN.json"}, question_options(), {}};
+      {"PLAN.json"},
+      question_options(),
+      {}};
   append(spec.options, plan_key_options());
   append(spec.options, output_options());
   spec.options.push_back(
@@ -153,58 +179,73 @@ CommandSpec predict_spec() {
 }
 
 CommandSpec platforms_spec() {
-  return {"platforms",
-          "the machines that towtank knows",
-          "platforms [show NAME|FILE]",
-          "Lists the catalogue, or shows one machine with its device, node and network figures. A "
-          "machine of your own is a JSON file of the same form: `platforms show NAME --json` prints "
-          "one to start from.",
-          {"ACTION", "NAME"},
-          {{"--json", "", kOutput, "as JSON", ValueKind::kNone}},
-          {{"platforms", "every machine in one table"},
-           {"platforms show dgx-h100", "one machine"},
-           {"platforms show dgx-h100 --json", "its whole file"}}};
+  return {
+      "platforms",
+      "the machines that towtank knows",
+      "platforms [show NAME|FILE]",
+      "Lists the catalogue, or shows one machine with its device, node and network figures. A "
+      "machine of your own is a JSON file of the same form: `platforms show NAME --json` prints "
+      "one to start from.",
+      {"ACTION", "NAME"},
+      {{"--json", "", kOutput, "as JSON", ValueKind::kNone}},
+      {{"platforms", "every machine in one table"},
+       {"platforms show dgx-h100", "one machine"},
+       {"platforms show dgx-h100 --json", "its whole file"}}};
 }
 
 CommandSpec model_spec() {
-  return {"model",
-          "what a model consists of",
-          "model --model FILE [--sequence S] [options]",
-          "Reads a model and prints what the planner sees: parameters by part, FLOP of a sample, "
-          "layers and their kinds, and what the file left to the family's defaults.",
-          {},
-          {{"--model", "FILE", kWhat, "a Hugging Face config.json, or a towtank-graph file",
-            ValueKind::kFile},
-           {"--sequence", "S", kWhat, "tokens a sample (graphs and vit: not needed)",
-            ValueKind::kText},
-           {"--json", "", kOutput, "as JSON", ValueKind::kNone},
-           {"--graph", "FILE", kOutput, "write the model as a towtank-graph file",
-            ValueKind::kFile}},
-          {{"model --model examples/models/llama-3.1-70b/config.json --sequence 8192",
-            "Llama-3.1-70B in parts"},
-           {"model --model examples/models/mixtral-8x7b/config.json --sequence 4096 --json",
-            "a mixture of experts, as JSON"}}};
+  return {
+      "model",
+      "what a model consists of",
+      "model --model FILE [--sequence S] [options]",
+      "Reads a model and prints what the planner sees: parameters by part, FLOP of a sample, "
+      "layers and their kinds, and what the file left to the family's defaults.",
+      {},
+      {{"--model", "FILE", kWhat, "a Hugging Face config.json, or a towtank-graph file",
+        ValueKind::kFile},
+       {"--sequence", "S", kWhat, "tokens a sample (graphs and vit: not needed)", ValueKind::kText},
+       {"--json", "", kOutput, "as JSON", ValueKind::kNone},
+       {"--graph", "FILE", kOutput, "write the model as a towtank-graph file", ValueKind::kFile}},
+      {{"model --model examples/models/llama-3.1-70b/config.json --sequence 8192",
+        "Llama-3.1-70B in parts"},
+       {"model --model examples/models/mixtral-8x7b/config.json --sequence 4096 --json",
+        "a mixture of experts, as JSON"}}};
 }
 
 std::vector<CommandSpec> make_specs() {
   const OptionSpec json{"--json", "", kOutput, "as JSON", ValueKind::kNone};
-  std::vector<CommandSpec> specs{plan_spec(), predict_spec(), platforms_spec(), model_spec(),
-                                 import_spec()};
-  specs.push_back({"doctor", "what this build can do, and what is missing", "doctor [--json]",
+  std::vector<CommandSpec> specs{plan_spec(),  predict_spec(), platforms_spec(),
+                                 model_spec(), import_spec(),  validate_spec()};
+  specs.push_back({"doctor",
+                   "what this build can do, and what is missing",
+                   "doctor [--json]",
                    "Checks that the catalogue loads, and says which parts are in this build, which "
                    "are not, and why.",
-                   {}, {json}, {{"doctor", "the state of this build"}}});
-  specs.push_back({"version", "version and libraries", "version [--json]",
-                   "Prints the version and the libraries that were compiled in.", {}, {json},
+                   {},
+                   {json},
+                   {{"doctor", "the state of this build"}}});
+  specs.push_back({"version",
+                   "version and libraries",
+                   "version [--json]",
+                   "Prints the version and the libraries that were compiled in.",
+                   {},
+                   {json},
                    {{"version", "the version"}}});
   specs.push_back(
-      {"completion", "completion script for a shell", "completion bash|zsh|fish",
+      {"completion",
+       "completion script for a shell",
+       "completion bash|zsh|fish",
        "Prints a script that completes commands, options, machine names and files. Load it from "
        "the shell's start-up file.",
-       {"SHELL"}, {},
+       {"SHELL"},
+       {},
        {{"completion bash", "for bash: eval \"$(towtank completion bash)\" in ~/.bashrc"}}});
-  specs.push_back({"help", "help on a command", "help [COMMAND]",
-                   "Prints the help of a command, as --help behind it does.", {"COMMAND"}, {},
+  specs.push_back({"help",
+                   "help on a command",
+                   "help [COMMAND]",
+                   "Prints the help of a command, as --help behind it does.",
+                   {"COMMAND"},
+                   {},
                    {{"help plan", "the help of plan"}}});
   return specs;
 }

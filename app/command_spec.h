@@ -18,8 +18,8 @@ struct OptionSpec {
   std::string_view help;
   ValueKind kind = ValueKind::kNone;
   std::vector<std::string_view> choices{};  ///< kChoice
-  char short_name = 0;                    ///< 'o' for -o
-  bool negatable = false;                 ///< a flag that also has --no-...
+  char short_name = 0;                      ///< 'o' for -o
+  bool negatable = false;                   ///< a flag that also has --no-...
 };
 
 struct ExampleSpec {
@@ -29,9 +29,9 @@ struct ExampleSpec {
 
 struct CommandSpec {
   std::string_view name;
-  std::string_view summary;      ///< one line
-  std::string_view usage;        ///< after "towtank"
-  std::string_view explanation;  ///< one paragraph
+  std::string_view summary;                   ///< one line
+  std::string_view usage;                     ///< after "towtank"
+  std::string_view explanation;               ///< one paragraph
   std::vector<std::string_view> positionals;  ///< names, all optional here; "...": any number
   std::vector<OptionSpec> options;
   std::vector<ExampleSpec> examples;

@@ -13,7 +13,7 @@ namespace towtank {
 
 struct Outcome {
   int exit_code = kExitOk;
-  std::string out;    ///< to standard output
+  std::string out;                    ///< to standard output
   std::vector<std::string> messages;  ///< to standard error, one a line, "towtank: " before each
   std::vector<std::pair<std::string, std::string>> files;  ///< path, content; written before output
 };

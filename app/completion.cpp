@@ -50,7 +50,9 @@ std::string bash_script() {
       "  local command=${COMP_WORDS[1]} words=''\n"
       "  COMPREPLY=()\n"
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-      "    COMPREPLY=($(compgen -W \"" + words(command_names()) + "\" -- \"$cur\"))\n"
+      "    COMPREPLY=($(compgen -W \"" +
+      words(command_names()) +
+      "\" -- \"$cur\"))\n"
       "    return\n"
       "  fi\n"
       "  case \"$command $prev\" in\n";
@@ -59,10 +61,10 @@ std::string bash_script() {
       if (option.value.empty()) continue;
       const std::string pattern = "    '" + std::string(spec.name) + " " + std::string(option.name);
       const std::vector<std::string> choices = choices_of(option);
-      const bool files =
-          option.kind == ValueKind::kFile || option.kind == ValueKind::kPlatform;
-      std::string reply = choices.empty() ? "" : "COMPREPLY=($(compgen -W \"" + words(choices) +
-                                                     "\" -- \"$cur\")); ";
+      const bool files = option.kind == ValueKind::kFile || option.kind == ValueKind::kPlatform;
+      std::string reply =
+          choices.empty() ? ""
+                          : "COMPREPLY=($(compgen -W \"" + words(choices) + "\" -- \"$cur\")); ";
       if (files) reply += "COMPREPLY+=($(compgen -f -- \"$cur\")); ";
       out += pattern + "') " + reply + "return ;;\n";
       if (option.short_name != 0) {

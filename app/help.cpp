@@ -41,8 +41,8 @@ std::string glued(std::string_view arguments) {
 /// An example on as many lines as it needs, so that it can be pasted.
 std::string example_lines(const ExampleSpec& example) {
   std::string out = "  # " + std::string(example.says) + "\n";
-  const std::string text = wrapped(glued("towtank " + std::string(example.arguments)),
-                                   kExampleIndent, kScreenWidth - 2);
+  const std::string text =
+      wrapped(glued("towtank " + std::string(example.arguments)), kExampleIndent, kScreenWidth - 2);
   std::string command = "  ";
   for (const char c : text) {
     if (c == '\n') command += " \\";
@@ -67,8 +67,8 @@ std::string short_help() {
 }
 
 std::string help_of(const CommandSpec& spec) {
-  std::string out = "towtank " + std::string(spec.name) + ": " + std::string(spec.summary) + "\n\n" +
-                    labelled("Usage:", "towtank " + std::string(spec.usage), 7) + "\n" +
+  std::string out = "towtank " + std::string(spec.name) + ": " + std::string(spec.summary) +
+                    "\n\n" + labelled("Usage:", "towtank " + std::string(spec.usage), 7) + "\n" +
                     wrapped(spec.explanation, 0) + "\n";
   std::vector<std::string_view> groups;
   for (const OptionSpec& option : spec.options) {
@@ -82,7 +82,8 @@ std::string help_of(const CommandSpec& spec) {
       if (option.group == group) out += option_line(option);
     }
   }
-  out += spec.examples.size() == 1 ? "\nExample\n" : "\nExamples, from the root of the source tree\n";
+  out +=
+      spec.examples.size() == 1 ? "\nExample\n" : "\nExamples, from the root of the source tree\n";
   for (const ExampleSpec& example : spec.examples) out += example_lines(example);
   return out;
 }

@@ -56,8 +56,8 @@ std::string does_not_fit_text(const Question& q, const Prediction& p) {
   for (std::size_t i = 0; i < kShown; ++i) {
     if (terms[i].bytes.value > 0) most.push_back(terms[i].name + " " + to_text(terms[i].bytes));
   }
-  return "needs " + to_text(m.total()) + " of " + to_text(q.problem.capacity) + " on pipeline rank " +
-         std::to_string(p.peak_rank) + " in " +
+  return "needs " + to_text(m.total()) + " of " + to_text(q.problem.capacity) +
+         " on pipeline rank " + std::to_string(p.peak_rank) + " in " +
          std::string(kMemoryPhaseNames[static_cast<std::size_t>(m.phase)]) + ", " +
          to_text(m.total() - q.problem.capacity) + " too much; most of it " + join_and(most);
 }

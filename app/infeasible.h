@@ -14,7 +14,8 @@ namespace towtank {
 
 [[nodiscard]] Outcome too_many_devices(const Question&, const TooManyDevices&);
 /// The search found no plan: the pins leave none, or none fits.
-[[nodiscard]] Outcome no_plan(const Question&, const SearchOptions&, const SearchResult&, bool json);
+[[nodiscard]] Outcome no_plan(const Question&, const SearchOptions&, const SearchResult&,
+                              bool json);
 
 /// The least of 2, 4, ... 64 times the devices with which a plan fits, as a sentence; empty if
 /// there is none or the platform has no more.

@@ -40,28 +40,29 @@ std::vector<Part> parts_of(const ModelGraph& graph) {
 std::string report(const ModelGraph& graph, const Workload& workload) {
   const double total = graph.total_parameters();
   const double active = graph.active_parameters();
-  std::string out = workload.model_name + " (" + graph.family + "): " +
-                    with_thousands(std::llround(total)) + " parameters (" +
+  std::string out = workload.model_name + " (" + graph.family +
+                    "): " + with_thousands(std::llround(total)) + " parameters (" +
                     parameters_text(total) + ")";
   if (active < total) {
     out += ", " + with_thousands(std::llround(active)) + " active a token (" +
            parameters_text(active) + ")";
   }
   out = wrapped(out, 2) + "\n\n";
-  TextTable table({{"part", Align::kLeft, 2}, {"layers", Align::kRight, 2},
-                   {"parameters each", Align::kRight, 2}, {"in all", Align::kRight, 2},
+  TextTable table({{"part", Align::kLeft, 2},
+                   {"layers", Align::kRight, 2},
+                   {"parameters each", Align::kRight, 2},
+                   {"in all", Align::kRight, 2},
                    {"forward each", Align::kRight, 2}});
   for (const Part& part : parts_of(graph)) {
-    table.add_row({part.name, std::to_string(part.layers),
-                   with_thousands(std::llround(part.parameters)),
-                   with_thousands(std::llround(part.layers * part.parameters)),
-                   to_text(part.forward)});
+    table.add_row(
+        {part.name, std::to_string(part.layers), with_thousands(std::llround(part.parameters)),
+         with_thousands(std::llround(part.layers * part.parameters)), to_text(part.forward)});
   }
   out += table.text() + "\n";
   const ForwardWork work = forward_work(graph);
-  const std::string sample =
-      graph.sample_tokens > 0 ? "a sample of " + with_thousands(graph.sample_tokens) + " tokens"
-                              : "a sample";
+  const std::string sample = graph.sample_tokens > 0
+                                 ? "a sample of " + with_thousands(graph.sample_tokens) + " tokens"
+                                 : "a sample";
   out += wrapped("Forward of " + sample + ": products " + to_text(work.matmul) + ", attention " +
                      to_text(work.attention_run) + " (" + to_text(work.attention_counted) +
                      " as MFU counts it)",

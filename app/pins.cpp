@@ -66,8 +66,7 @@ void unknown_key(const std::string& name, Faults& faults) {
   std::replace(underscored.begin(), underscored.end(), '-', '_');
   const auto near = nearest(underscored, names);
   faults.add({"--pin", in_quotes(name) + " is not a key of a plan",
-              "it must be one of " + join(names, ", "),
-              near ? "Did you mean " + *near + "?" : ""});
+              "it must be one of " + join(names, ", "), near ? "Did you mean " + *near + "?" : ""});
 }
 
 void parse_item(std::string_view item, Pins& pins, std::vector<std::string_view>& seen,
@@ -135,7 +134,8 @@ Plan plan_of_flags(const ArgumentReader& arguments, Framework framework, int dev
   if (!sp && plan.tensor > 1) defaults.emplace_back("sequence parallel");
 
   const auto recompute = arguments.choice("--recompute", kRecomputeModeNames);
-  plan.recompute = recompute ? static_cast<RecomputeMode>(*recompute) : default_recompute(framework);
+  plan.recompute =
+      recompute ? static_cast<RecomputeMode>(*recompute) : default_recompute(framework);
   if (!recompute) {
     defaults.push_back("recompute " +
                        std::string(kRecomputeModeNames[static_cast<std::size_t>(plan.recompute)]));
@@ -146,8 +146,7 @@ Plan plan_of_flags(const ArgumentReader& arguments, Framework framework, int dev
                                                         : ScheduleKind::kOneFOneB;
   plan.schedule = schedule ? static_cast<ScheduleKind>(*schedule) : usual;
   if (!schedule && plan.pipeline > 1) {
-    defaults.push_back("schedule " +
-                       std::string(kScheduleNames[static_cast<std::size_t>(usual)]));
+    defaults.push_back("schedule " + std::string(kScheduleNames[static_cast<std::size_t>(usual)]));
   }
   return plan;
 }

@@ -16,7 +16,8 @@ constexpr double kDefaultMemoryLimit = 0.95;
 SearchOptions read_options(const ArgumentReader& arguments) {
   SearchOptions options;
   options.top = arguments.integer("--top", 1, kMostTop).value_or(kDefaultTop);
-  options.memory_limit = arguments.number("--memory-limit", 0.01, 1.0).value_or(kDefaultMemoryLimit);
+  options.memory_limit =
+      arguments.number("--memory-limit", 0.01, 1.0).value_or(kDefaultMemoryLimit);
   if (const auto pins = arguments.text("--pin")) {
     options.pins = parse_pins(*pins, arguments.faults());
   }

@@ -36,10 +36,14 @@ std::optional<BytesPerSecond> outside_bandwidth(const Platform& platform, const 
 }
 
 std::string list_text(const std::vector<Platform>& platforms) {
-  TextTable table({{"name", Align::kLeft, 0}, {"devices", Align::kRight, 1},
-                   {"a node", Align::kRight, 1}, {"device", Align::kLeft, 2},
-                   {"memory", Align::kRight, 1}, {"in node", Align::kRight, 2},
-                   {"outside", Align::kRight, 2}, {"$/h", Align::kRight, 2}});
+  TextTable table({{"name", Align::kLeft, 0},
+                   {"devices", Align::kRight, 1},
+                   {"a node", Align::kRight, 1},
+                   {"device", Align::kLeft, 2},
+                   {"memory", Align::kRight, 1},
+                   {"in node", Align::kRight, 2},
+                   {"outside", Align::kRight, 2},
+                   {"$/h", Align::kRight, 2}});
   for (const Platform& p : platforms) {
     const NodeKind& node = p.node_kinds[p.nodes.front().kind];
     const DeviceKind& device = p.device_kinds[node.device];
@@ -58,12 +62,12 @@ std::string device_text(const DeviceKind& device) {
   std::string peaks;
   for (std::size_t d = 0; d < kDTypeCount; ++d) {
     if (!device.peak[d]) continue;
-    peaks += (peaks.empty() ? "" : ", ") + std::string(kDTypeNames[d]) + " " +
-             to_text(*device.peak[d]);
+    peaks +=
+        (peaks.empty() ? "" : ", ") + std::string(kDTypeNames[d]) + " " + to_text(*device.peak[d]);
   }
   std::string out = "Device    " + device.name + "\n";
-  out += labelled("", "memory " + to_text(device.memory) + " at " +
-                          to_text(device.memory_bandwidth), 10);
+  out += labelled(
+      "", "memory " + to_text(device.memory) + " at " + to_text(device.memory_bandwidth), 10);
   out += labelled("", "dense peaks: " + peaks, 10);
   return out + labelled("", "source: " + device.source, 10);
 }
@@ -73,13 +77,16 @@ std::string node_text(const Platform& platform, const NodeGroup& group) {
   const std::string count = group.count ? with_thousands(*group.count) : "as many as asked";
   std::string out = "Node      " + node.name + ", " + count +
                     (group.site.empty() ? "" : " at " + group.site) + "\n";
-  out += labelled("", std::to_string(node.devices) + " x " +
-                          platform.device_kinds[node.device].name + "; " + node.intranode.kind +
-                          " " + or_dash(node.intranode.bandwidth) + " a device, hop " +
-                          to_text(node.intranode.latency), 10);
+  out += labelled("",
+                  std::to_string(node.devices) + " x " + platform.device_kinds[node.device].name +
+                      "; " + node.intranode.kind + " " + or_dash(node.intranode.bandwidth) +
+                      " a device, hop " + to_text(node.intranode.latency),
+                  10);
   if (node.nics > 0) {
-    out += labelled("", std::to_string(node.nics) + " ports of " + or_dash(node.nic_bandwidth) +
-                            (node.nic_source.empty() ? "" : " (" + node.nic_source + ")"), 10);
+    out += labelled("",
+                    std::to_string(node.nics) + " ports of " + or_dash(node.nic_bandwidth) +
+                        (node.nic_source.empty() ? "" : " (" + node.nic_source + ")"),
+                    10);
   }
   return out + labelled("", "source: " + node.source, 10);
 }
@@ -100,15 +107,17 @@ std::string show_text(const Platform& p) {
   for (const NodeGroup& group : p.nodes) out += node_text(p, group);
   for (const NetworkLevel& level : p.levels) out += level_text(level);
   for (const WanLink& link : p.wan) {
-    out += labelled("Between", link.from + " and " + link.to + ": " + to_text(link.bandwidth) +
-                                   ", " + to_text(link.latency) + " (" + link.source + ")", 10);
+    out += labelled("Between",
+                    link.from + " and " + link.to + ": " + to_text(link.bandwidth) + ", " +
+                        to_text(link.latency) + " (" + link.source + ")",
+                    10);
   }
   if (p.storage_bandwidth) {
     out += labelled("Storage", to_text(*p.storage_bandwidth) + " (" + p.storage_source + ")", 10);
   }
   if (p.price) {
-    out += labelled("Price", to_text(p.price->device_hour) + " a device-hour (" +
-                                 p.price->source + ")", 10);
+    out += labelled("Price",
+                    to_text(p.price->device_hour) + " a device-hour (" + p.price->source + ")", 10);
   }
   return out;
 }
@@ -155,8 +164,8 @@ Outcome run_platforms(const Arguments& arguments, const Terminal&) {
                       "Write towtank platforms, or towtank platforms show NAME"});
   }
   if (arguments.positionals.size() < 2) {
-    throw InputError({"towtank platforms show", "needs a name", "",
-                      "towtank platforms lists the machines"});
+    throw InputError(
+        {"towtank platforms show", "needs a name", "", "towtank platforms lists the machines"});
   }
   const Platform platform = load_platform(arguments.positionals[1]);
   outcome.out = json ? to_text(to_json(platform)) : show_text(platform);

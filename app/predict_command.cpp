@@ -83,9 +83,9 @@ void add_remedies(const Question& q, const RankedPlan& ranked,
   outcome.messages.push_back("the plan does not fit: it " +
                              does_not_fit_text(q, ranked.prediction) + ".");
   if (change) {
-    outcome.messages.push_back(
-        "it fits with " + change->text + ": " + to_text(change->prediction.peak_memory().total()) +
-        ", predicted step " + to_text(change->prediction.step_time) + ".");
+    outcome.messages.push_back("it fits with " + change->text + ": " +
+                               to_text(change->prediction.peak_memory().total()) +
+                               ", predicted step " + to_text(change->prediction.step_time) + ".");
     return;
   }
   SearchOptions options;

@@ -58,8 +58,8 @@ void set_model(const JsonFile& file, const std::string& name, Workload& workload
 
 void read_workload_options(const ArgumentReader& arguments, Question& q) {
   Workload& w = q.workload;
-  w.global_batch = arguments.need_integer(
-      "--global-batch", 1, kMostBatch, "Say how many samples one optimizer step has, as 128.");
+  w.global_batch = arguments.need_integer("--global-batch", 1, kMostBatch,
+                                          "Say how many samples one optimizer step has, as 128.");
   constexpr std::array<DType, 4> kTypes{DType::kBf16, DType::kFp16, DType::kFp8, DType::kFp32};
   const auto precision = arguments.choice("--precision", kPrecisions);
   w.precision = kTypes[precision.value_or(0)];
@@ -152,7 +152,8 @@ std::unique_ptr<Question> question_of(const PlanFile& file, const std::string& n
   if (faults.empty()) check_train_tokens(*q, name + ": /workload/train_tokens", faults);
   const bool changed = !file.platform_hash.empty() && q->platform.hash != file.platform_hash;
   if (faults.empty() && changed) {
-    q->defaults.push_back("platform " + q->platform.name + " as it is now (the file was written for "
+    q->defaults.push_back("platform " + q->platform.name +
+                          " as it is now (the file was written for "
                           "another state of it)");
   }
   faults.throw_if_any();

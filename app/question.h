@@ -27,7 +27,7 @@ struct Question {
   Framework framework = Framework::kMegatron;
   std::vector<std::string> defaults;  ///< what was not stated, and what was taken for it
 
-  PlanProblem problem;                ///< after pose()
+  PlanProblem problem;  ///< after pose()
   std::unique_ptr<CostModel> costs;
 };
 

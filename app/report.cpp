@@ -97,13 +97,23 @@ std::string short_recompute(const Plan& plan) {
 enum Column : std::size_t { kRank, kTp, kPp, kDp, kCp, kEp, kEtp, kVp };
 
 TextTable plan_table() {
-  return TextTable({{"#", Align::kRight, 1}, {"tp", Align::kRight, 1}, {"pp", Align::kRight, 1},
-                    {"dp", Align::kRight, 1}, {"cp", Align::kRight, 1}, {"ep", Align::kRight, 1},
-                    {"etp", Align::kRight, 1}, {"vp", Align::kRight, 1}, {"mb", Align::kRight, 1},
-                    {"sched", Align::kLeft, 1}, {"zero", Align::kRight, 1},
-                    {"sp", Align::kRight, 1}, {"recomp", Align::kLeft, 1},
-                    {"step", Align::kRight, 1}, {"MFU %", Align::kRight, 1},
-                    {"tok/s", Align::kRight, 1}, {"GiB", Align::kRight, 1},
+  return TextTable({{"#", Align::kRight, 1},
+                    {"tp", Align::kRight, 1},
+                    {"pp", Align::kRight, 1},
+                    {"dp", Align::kRight, 1},
+                    {"cp", Align::kRight, 1},
+                    {"ep", Align::kRight, 1},
+                    {"etp", Align::kRight, 1},
+                    {"vp", Align::kRight, 1},
+                    {"mb", Align::kRight, 1},
+                    {"sched", Align::kLeft, 1},
+                    {"zero", Align::kRight, 1},
+                    {"sp", Align::kRight, 1},
+                    {"recomp", Align::kLeft, 1},
+                    {"step", Align::kRight, 1},
+                    {"MFU %", Align::kRight, 1},
+                    {"tok/s", Align::kRight, 1},
+                    {"GiB", Align::kRight, 1},
                     {"slower: why", Align::kLeft, 2}});
 }
 
@@ -224,8 +234,8 @@ std::string baselines_text(const SearchResult& result) {
     }
     const auto framework = static_cast<std::size_t>(baseline.plan->plan.framework);
     name += " (" + std::string(kFrameworkNames[framework]) + ")";
-    std::string text = to_text(baseline.plan->prediction.step_time) + "  " +
-                       short_text(baseline.plan->plan);
+    std::string text =
+        to_text(baseline.plan->prediction.step_time) + "  " + short_text(baseline.plan->plan);
     if (!result.plans.empty()) {
       text += "  " + to_text(difference(baseline.plan->prediction, result.plans[0].prediction));
     }
@@ -238,7 +248,8 @@ std::string certificate_text(const SearchCounts& c) {
   return labelled("Search",
                   counted(c.plans, "plan") + " covered: " + n(c.pruned_by_bound) +
                       " ruled out by a bound, " + n(c.pruned_by_memory) + " by memory, " +
-                      n(c.costed) + " costed whole; no plan in this space is faster under this "
+                      n(c.costed) +
+                      " costed whole; no plan in this space is faster under this "
                       "model",
                   kLabelWidth);
 }
@@ -246,18 +257,18 @@ std::string certificate_text(const SearchCounts& c) {
 std::string prediction_text(const Question& q, const std::string& title, const Prediction& p,
                             const Style& style) {
   const MemoryBreakdown& m = p.peak_memory();
-  const std::string fit = p.fit == Fit::kFits        ? "fits"
+  const std::string fit = p.fit == Fit::kFits         ? "fits"
                           : p.fit == Fit::kBorderline ? "borderline (within 5 %)"
                                                       : "does not fit";
   std::string out = style.strong(title) + "\n";
-  out += labelled("", "predicted step " + to_text(p.step_time) + ", 90 % interval " +
-                          to_text(p.interval90.low) + " to " + to_text(p.interval90.high) +
-                          " (basis: " + basis_text(p) + ")",
+  out += labelled("",
+                  "predicted step " + to_text(p.step_time) + ", 90 % interval " +
+                      to_text(p.interval90.low) + " to " + to_text(p.interval90.high) +
+                      " (basis: " + basis_text(p) + ")",
                   2);
   out += labelled("", rates_line(p), 2);
-  const std::string rank = p.memory.size() > 1
-                               ? " on pipeline rank " + std::to_string(p.peak_rank)
-                               : "";
+  const std::string rank =
+      p.memory.size() > 1 ? " on pipeline rank " + std::to_string(p.peak_rank) : "";
   const std::string memory_heading =
       "Memory" + rank + ", " + std::string(kMemoryPhaseNames[static_cast<std::size_t>(m.phase)]) +
       ": " + fit;
@@ -268,8 +279,7 @@ std::string prediction_text(const Question& q, const std::string& title, const P
 
 std::optional<std::string> run_text(const Question& q, const Prediction& p) {
   if (!q.workload.train_tokens) return std::nullopt;
-  const double tokens_a_step =
-      static_cast<double>(q.workload.global_batch) * q.graph.sample_tokens;
+  const double tokens_a_step = static_cast<double>(q.workload.global_batch) * q.graph.sample_tokens;
   const double steps = std::ceil(*q.workload.train_tokens / tokens_a_step);
   constexpr double kHour = 3600;
   const double hours = steps * p.step_time.value * q.devices / kHour;
@@ -290,8 +300,11 @@ std::string conclusion_text(const Question& q, const Explanation& e, const Predi
   if (!full) {
     const auto count = static_cast<std::int64_t>(p.assumptions.size());
     if (count == 0) return out;
-    return out + labelled("Assumed", counted(count, "fact") + " that no source states, listed by "
-                                     "--explain", kLabelWidth);
+    return out + labelled("Assumed",
+                          counted(count, "fact") +
+                              " that no source states, listed by "
+                              "--explain",
+                          kLabelWidth);
   }
   out += labelled("Costs", q.costs->description(), kLabelWidth);
   if (!p.assumptions.empty()) out += "Assumed\n";
@@ -302,12 +315,12 @@ std::string conclusion_text(const Question& q, const Explanation& e, const Predi
 }
 
 std::string rules_text(Framework framework) {
-  std::string out = "Rules of " +
-                    std::string(kFrameworkNames[static_cast<std::size_t>(framework)]) + "\n";
+  std::string out =
+      "Rules of " + std::string(kFrameworkNames[static_cast<std::size_t>(framework)]) + "\n";
   for (const RuleLine& line : rule_lines(framework)) {
     const std::string source = line.source.empty() ? "assumed" : std::string(line.source);
-    out += "  " + wrapped(std::string(line.name) + ": " + line.value + " [" + source + "]", 4) +
-           "\n";
+    out +=
+        "  " + wrapped(std::string(line.name) + ": " + line.value + " [" + source + "]", 4) + "\n";
   }
   return out;
 }

@@ -103,8 +103,7 @@ std::string plans_json(const Question& q, const SearchOptions& options,
   out["plans"] = Json::array();
   for (const RankedPlan& ranked : result.plans) {
     Json item = ranked_json(ranked);
-    item["difference"] =
-        difference_json(difference(ranked.prediction, result.plans[0].prediction));
+    item["difference"] = difference_json(difference(ranked.prediction, result.plans[0].prediction));
     out["plans"].push_back(std::move(item));
   }
   out["baselines"] = Json::array();

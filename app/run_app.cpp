@@ -7,6 +7,7 @@
 #include "app/commands.h"
 #include "app/help.h"
 #include "app/import_command.h"
+#include "app/validate_command.h"
 #include "core/contracts.h"
 #include "core/file.h"
 #include "core/text.h"
@@ -26,6 +27,7 @@ Outcome dispatch(const Arguments& arguments, const Terminal& terminal) {
   if (name == "platforms") return run_platforms(arguments, terminal);
   if (name == "model") return run_model(arguments, terminal);
   if (name == "import") return run_import(arguments, terminal);
+  if (name == "validate") return run_validate(arguments, terminal);
   if (name == "doctor") return run_doctor(arguments, terminal);
   if (name == "version") return run_version(arguments, terminal);
   if (name == "completion") return run_completion(arguments, terminal);
@@ -38,10 +40,10 @@ const CommandSpec& command_of(const std::string& name) {
   for (const CommandSpec& spec : command_specs()) names.push_back(spec.name);
   const auto near = nearest(name, names);
   if (name.starts_with('-')) {
-    throw InputError({printable(name), "is not an option of towtank itself", "",
+    throw InputError({printable(name), "stands before a command", "",
                       "Options stand behind a command: towtank COMMAND --help lists them."});
   }
-  throw InputError({in_quotes(name), "is not a command of towtank", "",
+  throw InputError({"", in_quotes(name) + " is not a command", "",
                     near ? "Did you mean " + *near + "?" : "towtank alone lists the commands."});
 }
 

@@ -11,7 +11,7 @@ namespace towtank {
 struct Terminal {
   bool out_is_terminal = false;
   bool err_is_terminal = false;
-  bool no_color = false;     ///< NO_COLOR is set and not empty
+  bool no_color = false;  ///< NO_COLOR is set and not empty
 };
 
 // Exit codes.

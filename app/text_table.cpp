@@ -8,9 +8,7 @@
 namespace towtank {
 namespace {
 
-void trim_right(std::string& line) {
-  line.erase(line.find_last_not_of(' ') + 1);
-}
+void trim_right(std::string& line) { line.erase(line.find_last_not_of(' ') + 1); }
 
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
@@ -31,8 +29,8 @@ void TextTable::add_row(std::vector<std::string> cells) {
 
 void TextTable::hide_column_if_all(std::size_t column, std::string_view text) {
   EXPECTS(column < columns_.size());
-  hidden_[column] = std::all_of(rows_.begin(), rows_.end(),
-                                [&](const auto& row) { return row[column] == text; });
+  hidden_[column] =
+      std::all_of(rows_.begin(), rows_.end(), [&](const auto& row) { return row[column] == text; });
 }
 
 std::vector<std::size_t> TextTable::widths() const {

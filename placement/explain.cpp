@@ -163,7 +163,8 @@ bool hidden(const StepTerm& term, const Prediction& after) {
 /// The least factor, in steps of 0.1, whose bandwidth hides the part.
 std::optional<double> hiding_factor(const WhatIf& what_if, const StepTerm& term, bool internode) {
   if (!hidden(term, what_if.bandwidth(internode, kMostBandwidth))) return std::nullopt;
-  int low = 10, high = static_cast<int>(kMostBandwidth * 10);  // tenths: low does not hide, high does
+  int low = 10,
+      high = static_cast<int>(kMostBandwidth * 10);  // tenths: low does not hide, high does
   while (high - low > 1) {
     const int middle = (low + high) / 2;
     (hidden(term, what_if.bandwidth(internode, middle / 10.0)) ? high : low) = middle;
@@ -271,8 +272,7 @@ std::string phrase_of(const PlanProblem& problem, const Plan& plan, const StepTe
   if (term.kind == Kind::kOptimizer) return "the optimizer step";
   if (term.kind != Kind::kExposed) return term.name;
   const Axis axis = static_cast<Axis>(term.index);
-  const std::string where =
-      crosses_nodes(problem, plan, axis) ? "inter-node " : "intra-node ";
+  const std::string where = crosses_nodes(problem, plan, axis) ? "inter-node " : "intra-node ";
   switch (axis) {
     case Axis::kTensor:
       return where + "tensor-parallel collectives";
@@ -303,8 +303,8 @@ std::string product_rate_text(const PlanProblem& problem, const Prediction& now)
 
 std::string sentence_of(const PlanProblem& problem, const Plan& plan, const Prediction& now,
                         const Explanation& e) {
-  std::string out = phrase_of(problem, plan, e.binding) + ", " + short_percent(e.share) +
-                    " % of the step";
+  std::string out =
+      phrase_of(problem, plan, e.binding) + ", " + short_percent(e.share) + " % of the step";
   const bool products =
       e.binding.kind == Kind::kCompute && e.binding.index == index_of(OpKind::kMatmul);
   if (products) out += product_rate_text(problem, now);
@@ -349,9 +349,10 @@ std::vector<StepTerm> step_terms(const StepBreakdown& step) {
 }
 
 std::vector<MemoryTerm> memory_terms(const MemoryBreakdown& m) {
-  return {{"parameters", m.parameters}, {"gradients", m.gradients}, {"optimizer", m.optimizer},
-          {"activations", m.activations}, {"logits", m.logits},     {"working set", m.working},
-          {"buffers", m.buffers},       {"allocator reserve", m.reserve},
+  return {{"parameters", m.parameters},  {"gradients", m.gradients},
+          {"optimizer", m.optimizer},    {"activations", m.activations},
+          {"logits", m.logits},          {"working set", m.working},
+          {"buffers", m.buffers},        {"allocator reserve", m.reserve},
           {"runtime context", m.context}};
 }
 
@@ -377,8 +378,8 @@ std::string to_text(const Difference& d) {
   if (d.slower < kShown && d.slower > -kShown) return "as fast";
   std::string out = (d.slower < 0 ? "" : "+") + short_percent(d.slower) + " %";
   if (d.term.empty()) return out;
-  return out + ": " + d.term + " " + short_percent(d.share) + " vs " +
-         short_percent(d.best_share) + " %";
+  return out + ": " + d.term + " " + short_percent(d.share) + " vs " + short_percent(d.best_share) +
+         " %";
 }
 
 std::string to_text(const std::vector<Remedy>& remedies) {

@@ -32,9 +32,9 @@ namespace towtank {
 struct StepTerm {
   enum class Kind { kCompute, kRecompute, kExposed, kBubble, kOptimizer, kHostGaps, kInput };
   Kind kind = Kind::kCompute;
-  std::size_t index = 0;      ///< OpKind of kCompute, Axis of kExposed
-  std::string name;           ///< "matrix products", "exposed data communication"
-  std::string short_name;     ///< "products", "data": for tables
+  std::size_t index = 0;   ///< OpKind of kCompute, Axis of kExposed
+  std::string name;        ///< "matrix products", "exposed data communication"
+  std::string short_name;  ///< "products", "data": for tables
   Seconds time;
   [[nodiscard]] bool is_loss() const { return kind != Kind::kCompute; }
 };
@@ -52,10 +52,10 @@ struct MemoryTerm {
 
 /// Why a plan is slower than another.
 struct Difference {
-  double slower = 0;       ///< step time over the best's, less 1
-  std::string term;        ///< the part that grew most; empty if none did
-  double share = 0;        ///< that part over the BEST plan's step time: here ...
-  double best_share = 0;   ///< ... and in the best plan
+  double slower = 0;      ///< step time over the best's, less 1
+  std::string term;       ///< the part that grew most; empty if none did
+  double share = 0;       ///< that part over the BEST plan's step time: here ...
+  double best_share = 0;  ///< ... and in the best plan
 };
 [[nodiscard]] Difference difference(const Prediction& loser, const Prediction& best);
 /// "+8.2 %: bubble 11 vs 3 %"
@@ -72,11 +72,11 @@ struct Remedy {
 
 struct Explanation {
   StepTerm binding;
-  double share = 0;                     ///< of the step time
-  std::optional<StepTerm> largest_loss; ///< if the binding term is computation and there is a loss
+  double share = 0;                      ///< of the step time
+  std::optional<StepTerm> largest_loss;  ///< if the binding term is computation and there is a loss
   double loss_share = 0;
-  std::vector<Remedy> remedies;         ///< of the loss, else of the binding term
-  std::string sentence;                 ///< all of it, with a full stop
+  std::vector<Remedy> remedies;  ///< of the loss, else of the binding term
+  std::string sentence;          ///< all of it, with a full stop
 };
 
 /// Pre: problem.costs is set; the prediction is the closed form's of this plan.

@@ -12,8 +12,8 @@
 ///   5  pipeline doubled, again doubled, ...   data divided by as much
 ///   6  1 and 2 together at their strongest, then 3, 4 and 5 on top of them
 ///
-/// Fits: at or below the capacity (a borderline plan is a fit here). Not tried: other device counts,
-/// context and expert degrees, uneven stages; that is the search's job.
+/// Fits: at or below the capacity (a borderline plan is a fit here). Not tried: other device
+/// counts, context and expert degrees, uneven stages; that is the search's job.
 #include <optional>
 #include <string>
 
@@ -23,7 +23,7 @@
 namespace towtank {
 
 struct NearestChange {
-  std::string text;       ///< "recompute full", "tensor 8 and data 4"
+  std::string text;  ///< "recompute full", "tensor 8 and data 4"
   Plan plan;
   Prediction prediction;
 };

@@ -44,8 +44,7 @@ TEST(FaultArguments, NegativeNumbersAreValues) {
   const ArgumentReader reader(a, faults);
   EXPECT_EQ(reader.integer("--devices", 1, 10), std::nullopt);
   ASSERT_EQ(faults.all().size(), 1U);
-  EXPECT_EQ(to_text(faults.all()[0]),
-            "--devices: -5 is out of range (it must lie in 1 to 10)");
+  EXPECT_EQ(to_text(faults.all()[0]), "--devices: -5 is out of range (it must lie in 1 to 10)");
 }
 
 TEST(FaultArguments, NumbersThatAreNone) {
@@ -60,9 +59,8 @@ TEST(FaultArguments, NumbersThatAreNone) {
 
 TEST(UnitPins, LongAndShortNames) {
   Faults faults;
-  const Pins pins =
-      parse_pins("tensor=8,pp=4,stages-per-rank=2,zero=0,sp=off,schedule=1f1b,recompute=full",
-                 faults);
+  const Pins pins = parse_pins(
+      "tensor=8,pp=4,stages-per-rank=2,zero=0,sp=off,schedule=1f1b,recompute=full", faults);
   EXPECT_TRUE(faults.empty());
   EXPECT_EQ(pins.tensor, 8);
   EXPECT_EQ(pins.pipeline, 4);
@@ -89,24 +87,22 @@ TEST(UnitPlanFlags, WhatIsNotStatedIsTakenAndTold) {
   Faults faults;
   const Arguments a = parsed("predict", "--tensor 8 --pipeline 4");
   std::vector<std::string> defaults;
-  const Plan plan =
-      plan_of_flags(ArgumentReader(a, faults), Framework::kMegatron, 64, defaults);
+  const Plan plan = plan_of_flags(ArgumentReader(a, faults), Framework::kMegatron, 64, defaults);
   EXPECT_EQ(plan.data, 64 / (8 * 4));
   EXPECT_EQ(plan.microbatch, 1);
   EXPECT_EQ(plan.schedule, ScheduleKind::kOneFOneB);
   EXPECT_TRUE(plan.sequence_parallel);
   EXPECT_EQ(plan.sharding_stage, 1);
-  EXPECT_EQ(defaults, (std::vector<std::string>{"microbatch 1", "data 2", "sharding stage 1",
-                                                "sequence parallel", "recompute none",
-                                                "schedule 1f1b"}));
+  EXPECT_EQ(defaults,
+            (std::vector<std::string>{"microbatch 1", "data 2", "sharding stage 1",
+                                      "sequence parallel", "recompute none", "schedule 1f1b"}));
 }
 
 TEST(UnitPlanFlags, InterleavedWithSeveralStagesARank) {
   Faults faults;
   const Arguments a = parsed("predict", "--pipeline 4 --stages-per-rank 2 --no-sequence-parallel");
   std::vector<std::string> defaults;
-  const Plan plan =
-      plan_of_flags(ArgumentReader(a, faults), Framework::kTorchtitan, 4, defaults);
+  const Plan plan = plan_of_flags(ArgumentReader(a, faults), Framework::kTorchtitan, 4, defaults);
   EXPECT_EQ(plan.schedule, ScheduleKind::kInterleaved);
   EXPECT_EQ(plan.recompute, default_recompute(Framework::kTorchtitan));
   EXPECT_EQ(plan.sharding_stage, 0);  // one replica: nothing to share

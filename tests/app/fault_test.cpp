@@ -77,11 +77,12 @@ TEST_F(FaultInput, MisspeltKey) {
                      replaced(llama_config(), "num_hidden_layers", "num_hiden_layers"));
 }
 TEST_F(FaultInput, UnknownModelType) {
-  expect_model_fault("unknown-model-type",
-                     replaced(llama_config(), "\"model_type\": \"llama\"", "\"model_type\": \"lama\""));
+  expect_model_fault("unknown-model-type", replaced(llama_config(), "\"model_type\": \"llama\"",
+                                                    "\"model_type\": \"lama\""));
 }
 TEST_F(FaultInput, WrongTypeAndRange) {
-  std::string config = replaced(llama_config(), "\"hidden_size\": 8192", "\"hidden_size\": \"8192\"");
+  std::string config =
+      replaced(llama_config(), "\"hidden_size\": 8192", "\"hidden_size\": \"8192\"");
   config = replaced(config, "\"num_hidden_layers\": 80", "\"num_hidden_layers\": -80");
   expect_model_fault("wrong-type-and-range", config);
 }
@@ -111,7 +112,9 @@ TEST_F(FaultInput, DeepNest) {
 }
 TEST_F(FaultInput, EmptyFile) { expect_model_fault("empty-file", ""); }
 TEST_F(FaultInput, BinaryFile) {
-  expect_model_fault("binary-file", std::string("\x7f""ELF\x01\x02\0\0\xff\xfe", 10));
+  expect_model_fault("binary-file", std::string("\x7f"
+                                                "ELF\x01\x02\0\0\xff\xfe",
+                                                10));
 }
 
 TEST_F(FaultInput, PlatformWithAmbiguousUnit) {
@@ -184,8 +187,7 @@ TEST_F(FaultInput, PlanThatBreaksRules) {
                  kExitInfeasible);
 }
 TEST_F(FaultInput, PlanFileWithFaults) {
-  std::string plan =
-      testing::content_of(source_file("examples/plans/llama-3.1-70b-64xh100.json"));
+  std::string plan = testing::content_of(source_file("examples/plans/llama-3.1-70b-64xh100.json"));
   plan = replaced(plan, "\"global_batch\"", "\"globl_batch\"");
   plan = replaced(plan, "\"tensor\": ", "\"tensr\": ");
   plan = replaced(plan, "\"hidden_size\": 8192", "\"hidden_sise\": 8192");
@@ -215,7 +217,8 @@ TEST(FaultCommand, Unknown) {
     return ran.err;
   };
   EXPECT_EQ(message("pln"), "towtank: \"pln\" is not a command. Did you mean plan?\n");
-  EXPECT_EQ(message("xyz"), "towtank: \"xyz\" is not a command. towtank alone lists the commands.\n");
+  EXPECT_EQ(message("xyz"),
+            "towtank: \"xyz\" is not a command. towtank alone lists the commands.\n");
   EXPECT_EQ(message("--json plan"),
             "towtank: --json: stands before a command. Options stand behind a command: towtank "
             "COMMAND --help lists them.\n");

@@ -37,7 +37,9 @@ std::size_t widest_line(const std::string& text) {
 
 using namespace golden_commands;
 
-TEST(GoldenCommands, Plan) { expect_output("plan-llama-3.1-70b.txt", "plan" + std::string(kLlama)); }
+TEST(GoldenCommands, Plan) {
+  expect_output("plan-llama-3.1-70b.txt", "plan" + std::string(kLlama));
+}
 
 TEST(GoldenCommands, PlanExplained) {
   expect_output("plan-gpt2-explain.txt",
@@ -140,9 +142,9 @@ TEST(GoldenExamples, TheReadmeShowsWhatTheProgramPrints) {
   const std::size_t start = readme.find(first);
   ASSERT_NE(start, std::string::npos);
   const std::size_t end = readme.find("```", start + first.size());
-  testing::expect_same_as_file(source_file("README.md"),
-                               readme.substr(0, start + first.size()) +
-                                   run("plan" + std::string(kLlama)).out + readme.substr(end));
+  testing::expect_same_as_file(source_file("README.md"), readme.substr(0, start + first.size()) +
+                                                             run("plan" + std::string(kLlama)).out +
+                                                             readme.substr(end));
 }
 
 TEST(RepeatCommands, SameBytesTwice) {
@@ -222,9 +224,9 @@ TEST(UnitCommands, AModelWrittenAsAGraphIsPlannedAlike) {
   const InFolder root(TOWTANK_SOURCE_DIR);
   const ScratchFolder scratch;
   const std::string path = (scratch.path() / "gpt2.json").string();
-  ASSERT_EQ(run("model --model examples/models/gpt2/config.json --sequence 1024 --graph " + path)
-                .code,
-            kExitOk);
+  ASSERT_EQ(
+      run("model --model examples/models/gpt2/config.json --sequence 1024 --graph " + path).code,
+      kExitOk);
   std::string mine = "plan --json" + std::string(kGpt2);
   const auto hf = nlohmann::json::parse(run(mine).out);
   const std::string config = "examples/models/gpt2/config.json";

@@ -62,9 +62,7 @@ Platform with_network(const std::string& name, double factor) {
 constexpr const char* kSlowNetwork = "rtx4090x8-25gbe";
 std::string small_gpt() { return testing::gpt2_config(1024, 12, 16, 32000, 1024); }
 
-double data_share(const Prediction& p) {
-  return p.step.exposed[at(Axis::kData)] / p.step_time;
-}
+double data_share(const Prediction& p) { return p.step.exposed[at(Axis::kData)] / p.step_time; }
 
 }  // namespace explain_cases
 
@@ -100,8 +98,8 @@ TEST(UnitExplain, MemoryTermsSumToTheTotal) {
 }
 
 TEST(UnitExplain, ALoserIsToldThePartThatGrewMost) {
-  const Prediction best = of(8, 1, 1);        // 10 s
-  const Prediction loser = of(8, 2.5, 0.5);   // 11 s: bubble + 1.5 s, data - 0.5 s
+  const Prediction best = of(8, 1, 1);       // 10 s
+  const Prediction loser = of(8, 2.5, 0.5);  // 11 s: bubble + 1.5 s, data - 0.5 s
   const Difference d = difference(loser, best);
   EXPECT_NEAR(d.slower, 11.0 / 10.0 - 1, testing::kSameArithmetic);
   EXPECT_EQ(d.term, "bubble");
@@ -137,8 +135,9 @@ TEST(UnitExplain, ShortPercent) {
 
 TEST(UnitExplain, RemediesThatHideAreJoined) {
   EXPECT_EQ(to_text(std::vector<Remedy>{}), "");
-  EXPECT_EQ(to_text({{"2.3x the bandwidth", "hides it", true}, {"a doubled batch", "hides it", true}}),
-            "2.3x the bandwidth or a doubled batch hides it");
+  EXPECT_EQ(
+      to_text({{"2.3x the bandwidth", "hides it", true}, {"a doubled batch", "hides it", true}}),
+      "2.3x the bandwidth or a doubled batch hides it");
   EXPECT_EQ(to_text({{"2.3x the bandwidth", "hides it", true}, {"a doubled batch", "leaves 9 %"}}),
             "2.3x the bandwidth hides it, a doubled batch leaves 9 %");
 }
@@ -181,9 +180,10 @@ TEST(DifferExplain, LinksInsideTheNodeLimitWhatAFasterNetworkGives) {
   const Explanation e = explain(slow.problem(), plan, slow.predict(plan));
   ASSERT_EQ((e.largest_loss ? *e.largest_loss : e.binding).index, at(Axis::kData)) << e.sentence;
   // PCIe inside the box is not 16 times as fast: no network hides the reduction.
-  EXPECT_GE(data_share(Question(small_gpt(), with_network(kSlowNetwork, 16), 16, 1024, 1024)
-                           .predict(plan)),
-            0.01);
+  EXPECT_GE(
+      data_share(
+          Question(small_gpt(), with_network(kSlowNetwork, 16), 16, 1024, 1024).predict(plan)),
+      0.01);
   EXPECT_FALSE(e.remedies.at(0).hides) << e.sentence;
 }
 
