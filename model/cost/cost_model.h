@@ -7,6 +7,7 @@
 /// overlap and interference (the evaluator), contention between groups (sim/).
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -55,6 +56,8 @@ struct RuntimeCosts {
   Seconds per_microbatch;    ///< gaps of one stage and microbatch: data, timers, synchronisation
   Seconds per_step;          ///< the same once a step
   double interference = 0.1; ///< share by which overlapped communication slows computation
+  std::optional<Bytes> context_bytes;      ///< outside the allocator; nullopt: the framework row's
+  std::optional<double> reserved_factor;   ///< reserved over allocated; the same
   double low50 = 1.0, high50 = 1.35;  ///< measured over predicted step time: quartiles
   double low90 = 0.85, high90 = 1.7;  ///< and 5 % to 95 %
   Basis basis = Basis::kAnalytic;

@@ -123,7 +123,7 @@ MemoryBreakdown static_part(const StageMemoryInput& in, const FrameworkRules& ru
   m.gradients = bytes_from(gradients);
   m.optimizer = bytes_from(sharded(in, sums, states.optimizer, 1));
   m.buffers = rules.buffer_bytes.value + bytes_from(bucket_bytes(in, rules, states, sums));
-  m.context = rules.context_bytes.value;
+  m.context = in.context.value_or(rules.context_bytes.value);
   return m;
 }
 
@@ -142,8 +142,9 @@ double step_temporaries(const StageMemoryInput& in, const FrameworkRules& rules,
   return rules.optimizer_temporary.value * updated;
 }
 
-Bytes reserve_of(Bytes allocated, const FrameworkRules& rules) {
-  return bytes_from((rules.reserved_factor.value - 1) * static_cast<double>(allocated.value));
+Bytes reserve_of(const StageMemoryInput& in, Bytes allocated, const FrameworkRules& rules) {
+  const double factor = in.reserved_factor.value_or(rules.reserved_factor.value);
+  return bytes_from((factor - 1) * static_cast<double>(allocated.value));
 }
 
 }  // namespace
@@ -204,7 +205,7 @@ std::array<MemoryBreakdown, kMemoryPhaseCount> stage_memory_phases(const StageMe
   optimizer.working = bytes_from(step_temporaries(in, rules, sums));
 
   std::array<MemoryBreakdown, kMemoryPhaseCount> phases{backward, loss, optimizer};
-  for (MemoryBreakdown& m : phases) m.reserve = reserve_of(m.allocated(), rules);
+  for (MemoryBreakdown& m : phases) m.reserve = reserve_of(in, m.allocated(), rules);
   return phases;
 }
 

@@ -30,6 +30,7 @@
 /// backward (all phases count them); offload to the host.
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -81,6 +82,8 @@ struct StageMemoryInput {
   bool sequence_parallel = false;
   int microbatches = 1;    ///< M a step and replica: with M > 1 a deferred reduction accumulates
   bool pipelined = false;  ///< p > 1: some frameworks shard differently inside a pipeline
+  std::optional<Bytes> context;           ///< calibrated; nullopt: the framework row's
+  std::optional<double> reserved_factor;  ///< the same
 };
 
 /// Bytes of one layer and microbatch that stay until backward under a recompute mode.

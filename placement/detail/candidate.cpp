@@ -98,6 +98,8 @@ MemoryBreakdown rank_memory(const PlanProblem& problem, const Mesh& mesh, const 
   input.sequence_parallel = d.sequence_parallel;
   input.microbatches = layout.microbatches;
   input.pipelined = layout.pipeline > 1;
+  input.context = mesh.runtime().context_bytes;
+  input.reserved_factor = mesh.runtime().reserved_factor;
   if (layout.pipeline > 1 && rank == layout.pipeline - 1) {
     input.extra_parameters = mesh.tied_parameters();
   }
