@@ -29,6 +29,7 @@ class Simulation {
       : request_(request),
         waiting_(request.predecessors),
         flows_left_(request.flows),
+        channels_of_(channels),
         needed_(channels),
         times_{std::vector<double>(request.duration.size(), 0.0),
                std::vector<double>(request.duration.size(), 0.0)} {
@@ -127,7 +128,7 @@ class Simulation {
     const auto route = request_.contention ? static_cast<std::size_t>(flow.route) : 0;
     if (free_[route].empty()) {
       exhausted_ = true;  // the rest of this run is thrown away
-      needed_[route] *= 2;
+      needed_[route] = 2 * channels_of_[route];
       return;
     }
     const int channel = free_[route].back();
@@ -174,7 +175,7 @@ class Simulation {
 
   const SimulationRequest& request_;
   std::vector<std::int32_t> waiting_, flows_left_;
-  RouteChannels needed_;
+  RouteChannels channels_of_, needed_;
   TaskTimes times_;
   double scale_ = 1;
   s4u::Host* sink_ = nullptr;
@@ -190,10 +191,10 @@ class Simulation {
 }  // namespace
 
 RouteChannels first_channels(const SimulationRequest& request) {
-  constexpr int kFirst = 4;
-  const std::size_t routes =
-      request.contention ? request.first_route_link.size() - 1 : std::size_t{1};
-  return RouteChannels(std::max<std::size_t>(1, routes), request.contention ? kFirst : 64);
+  constexpr int kPerRoute = 4;  // sends of one pipeline cut seldom overlap more
+  constexpr int kOfAll = 64;    // without contention all flows are alike
+  if (!request.contention) return RouteChannels(1, kOfAll);
+  return RouteChannels(request.first_route_link.size() - 1, kPerRoute);
 }
 
 std::variant<TaskTimes, RouteChannels> run_engine(const SimulationRequest& request,
