@@ -122,6 +122,9 @@ TEST(FaultCase, AnUnknownKeyNamesItsLineAndTheNearestKey) {
   EXPECT_EQ(fault_of_case(json),
             "cases.jsonl:7: /plan/tensors: unknown key. Did you mean \"tensor\"?");
   json = small_case();
+  json["note"] = "";
+  EXPECT_EQ(fault_of_case(json), "cases.jsonl:7: /note: unknown key. Did you mean \"notes\"?");
+  json = small_case();
   json["measured"]["step_time"] = 2;
   EXPECT_EQ(fault_of_case(json),
             "cases.jsonl:7: /measured/step_time: unknown key. Did you mean "

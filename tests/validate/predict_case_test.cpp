@@ -72,6 +72,10 @@ TEST(UnitPredictCase, CountedSplitsFillTheFirstStages) {
   json["notes"] = "embedding and loss count as layers";
   // 10 over 4 stages: 3, 3, 3, 1; less the embedding and the head.
   EXPECT_EQ(layers_of(predict(json).plan), (std::vector<int>{2, 3, 3, 0}));
+  // 10 over 6 stages: 2 each would leave none for the last, so 2, 2, 2, 2, 1, 1.
+  json["devices"] = 12;
+  json["plan"]["pipeline"] = 6;
+  EXPECT_EQ(layers_of(predict(json).plan), (std::vector<int>{1, 2, 2, 2, 1, 0}));
 }
 
 TEST(UnitPredictCase, StatesAsTheNotesSay) {
