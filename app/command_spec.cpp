@@ -99,7 +99,7 @@ CommandSpec plan_spec() {
   spec.options.push_back({"--output",
                           "FILE",
                           kOutput,
-                          "write the first plan to a file, for predict",
+                          "write the first plan to a file, for predict (-: print it alone)",
                           ValueKind::kFile,
                           {},
                           'o'});
@@ -163,8 +163,13 @@ CommandSpec predict_spec() {
       {}};
   append(spec.options, plan_key_options());
   append(spec.options, output_options());
-  spec.options.push_back(
-      {"--output", "FILE", kOutput, "write the plan to a file", ValueKind::kFile, {}, 'o'});
+  spec.options.push_back({"--output",
+                          "FILE",
+                          kOutput,
+                          "write the plan to a file (-: print it alone)",
+                          ValueKind::kFile,
+                          {},
+                          'o'});
   spec.examples = {
       {"predict --model examples/models/llama-3.1-70b/config.json --platform dgx-h100 --devices 64 "
        "--sequence 8192 --global-batch 128 --tensor 8 --pipeline 4",
@@ -174,6 +179,43 @@ CommandSpec predict_spec() {
        "selective --microbatch 2",
        "fully sharded on one node"},
       {"predict examples/plans/llama-3.1-70b-64xh100.json", "a plan that `towtank plan -o` wrote"},
+  };
+  return spec;
+}
+
+CommandSpec simulate_spec() {
+  CommandSpec spec{
+      "simulate",
+      "one step of a plan with its links shared",
+      "simulate PLAN.json | simulate --model FILE --platform NAME ... --tensor T ...",
+      "Runs one step of a plan through SimGrid, where communications that meet on a link share it, "
+      "and prints when everything happens: the critical path, the busiest links, idle time, a "
+      "chart, and how much later than the closed form of predict it ends. Replicas that behave "
+      "alike are simulated once. Needs the program towtank-sim (libsimgrid-dev).",
+      {"PLAN.json"},
+      question_options(),
+      {}};
+  append(spec.options, plan_key_options());
+  append(spec.options,
+         {{"--contention", "on|off", kHow,
+           "off: every communication has its links to itself, as in predict",
+           ValueKind::kChoice,
+           {"on", "off"}},
+          {"--straggler", "RANK", kHow,
+           "a slow rank, as rank=12,slowdown=1.3; several behind semicolons", ValueKind::kText},
+          {"--links", "", kOutput, "every link that is used, not only the busiest",
+           ValueKind::kNone},
+          {"--trace", "FILE", kOutput, "write a trace for Perfetto or chrome://tracing",
+           ValueKind::kFile},
+          {"--json", "", kOutput, "the result as JSON (docs/formats-sim.md) instead of text",
+           ValueKind::kNone}});
+  spec.examples = {
+      {"simulate --model examples/models/llama-3.1-70b/config.json --platform dgx-h100 --devices "
+       "64 --sequence 8192 --global-batch 128 --tensor 8 --pipeline 4 --recompute full",
+       "a pipeline with its sends and gradient buckets"},
+      {"simulate --model examples/models/llama-3-8b/config.json --platform dgx-h100 --devices 32 "
+       "--sequence 8192 --global-batch 64 --straggler rank=12,slowdown=1.3",
+       "one device 30 % slow"},
   };
   return spec;
 }
@@ -205,7 +247,8 @@ CommandSpec model_spec() {
         ValueKind::kFile},
        {"--sequence", "S", kWhat, "tokens a sample (graphs and vit: not needed)", ValueKind::kText},
        {"--json", "", kOutput, "as JSON", ValueKind::kNone},
-       {"--graph", "FILE", kOutput, "write the model as a towtank-graph file", ValueKind::kFile}},
+       {"--graph", "FILE", kOutput, "write the model as a towtank-graph file (-: print it alone)",
+        ValueKind::kFile}},
       {{"model --model examples/models/llama-3.1-70b/config.json --sequence 8192",
         "Llama-3.1-70B in parts"},
        {"model --model examples/models/mixtral-8x7b/config.json --sequence 4096 --json",
@@ -214,7 +257,7 @@ CommandSpec model_spec() {
 
 std::vector<CommandSpec> make_specs() {
   const OptionSpec json{"--json", "", kOutput, "as JSON", ValueKind::kNone};
-  std::vector<CommandSpec> specs{plan_spec(),  predict_spec(), platforms_spec(),
+  std::vector<CommandSpec> specs{plan_spec(),  predict_spec(), simulate_spec(), platforms_spec(),
                                  model_spec(), import_spec(),  validate_spec()};
   specs.push_back({"doctor",
                    "what this build can do, and what is missing",

@@ -15,7 +15,8 @@ struct Outcome {
   int exit_code = kExitOk;
   std::string out;                    ///< to standard output
   std::vector<std::string> messages;  ///< to standard error, one a line, "towtank: " before each
-  std::vector<std::pair<std::string, std::string>> files;  ///< path, content; written before output
+  std::vector<std::pair<std::string, std::string>>
+      files;  ///< path, content; written before out; "-": in its place
 };
 
 [[nodiscard]] Outcome run_plan(const Arguments&, const Terminal&);

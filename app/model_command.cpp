@@ -40,7 +40,7 @@ std::vector<Part> parts_of(const ModelGraph& graph) {
 std::string report(const ModelGraph& graph, const Workload& workload) {
   const double total = graph.total_parameters();
   const double active = graph.active_parameters();
-  std::string out = workload.model_name + " (" + graph.family +
+  std::string out = printable(workload.model_name) + " (" + graph.family +
                     "): " + with_thousands(std::llround(total)) + " parameters (" +
                     parameters_text(total) + ")";
   if (active < total) {

@@ -44,8 +44,8 @@ std::string_view optimizer_text(OptimizerKind kind) {
 std::string model_line(const Question& q) {
   const double total = q.graph.total_parameters();
   const double active = q.graph.active_parameters();
-  std::string out = q.workload.model_name + ": " + n(std::llround(total)) + " parameters (" +
-                    parameters_text(total);
+  std::string out = printable(q.workload.model_name) + ": " + n(std::llround(total)) +
+                    " parameters (" + parameters_text(total);
   if (active < total) out += ", " + parameters_text(active) + " active a token";
   if (q.graph.mtp_parameters > 0) {
     out += ", " + parameters_text(q.graph.mtp_parameters) + " more in further heads";
@@ -56,7 +56,7 @@ std::string model_line(const Question& q) {
 std::string machine_line(const Question& q) {
   const NetworkView& view = q.problem.view;
   const int nodes = (q.devices + view.devices_per_node - 1) / view.devices_per_node;
-  std::string out = q.platform.name + ": " + counted(nodes, "node") + ", " +
+  std::string out = printable(q.platform.name) + ": " + counted(nodes, "node") + ", " +
                     counted(q.devices, "device") + " (" + q.problem.device().name +
                     (view.mixed ? " and faster" : "") + ", " + to_text(q.problem.capacity) + ")";
   for (const NetworkView::Level& level : view.levels) {

@@ -7,6 +7,7 @@
 #include "app/commands.h"
 #include "app/help.h"
 #include "app/import_command.h"
+#include "app/simulate_command.h"
 #include "app/validate_command.h"
 #include "core/contracts.h"
 #include "core/file.h"
@@ -24,6 +25,7 @@ Outcome dispatch(const Arguments& arguments, const Terminal& terminal) {
   }
   if (name == "plan") return run_plan(arguments, terminal);
   if (name == "predict") return run_predict(arguments, terminal);
+  if (name == "simulate") return run_simulate(arguments, terminal);
   if (name == "platforms") return run_platforms(arguments, terminal);
   if (name == "model") return run_model(arguments, terminal);
   if (name == "import") return run_import(arguments, terminal);
@@ -76,8 +78,14 @@ int fail(std::ostream& err, const std::string& line, const Terminal& terminal) {
 int run_app(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err,
             const Terminal& terminal) {
   try {
-    const Outcome outcome = run(arguments, terminal);
-    for (const auto& [path, content] : outcome.files) write_file(path, content);
+    Outcome outcome = run(arguments, terminal);
+    for (const auto& [path, content] : outcome.files) {
+      if (path == "-") {
+        outcome.out = content;
+      } else {
+        write_file(path, content);
+      }
+    }
     print_lines(err, outcome.messages, terminal);
     out << outcome.out;
     out.flush();

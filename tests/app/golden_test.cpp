@@ -134,6 +134,14 @@ TEST(GoldenExamples, ThePlanFileIsWhatPlanWrites) {
                                testing::content_of(path));
 }
 
+TEST(UnitCommands, ADashPrintsTheFileAlone) {
+  const InFolder root(TOWTANK_SOURCE_DIR);
+  const ScratchFolder scratch;
+  const std::string path = (scratch.path() / "plan.json").string();
+  ASSERT_EQ(run("plan" + std::string(kGpt2) + " -o " + path).code, kExitOk);
+  EXPECT_EQ(run("plan" + std::string(kGpt2) + " -o -").out, testing::content_of(path));
+}
+
 /// README.md shows the first run between these two lines.
 TEST(GoldenExamples, TheReadmeShowsWhatTheProgramPrints) {
   const InFolder root(TOWTANK_SOURCE_DIR);
