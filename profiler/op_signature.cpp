@@ -35,6 +35,13 @@ OpSignature matmul(DType dtype, std::int64_t batch, std::int64_t m, std::int64_t
   return s;
 }
 
+double softmax_passes(const OpSignature& op) {
+  const bool forward = op.pass == Pass::kForward;
+  if (bytes_per_element(op.dtype) > 2.0) return forward ? 6.0 : 10.0;
+  const double read = forward ? 1.0 : 2.0;
+  return 1.0 + (op.causal ? 0.5 : 1.0) * read;
+}
+
 OpSignature memory_op(OpKind kind, DType dtype, Bytes traffic, Flop work, int kernels) {
   EXPECTS(traffic.value >= 0 && work.value >= 0 && kernels >= 0);
   OpSignature s;

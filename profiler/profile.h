@@ -15,6 +15,7 @@
 ///   that
 ///                                of the forward product, work and traffic of the two
 ///   logits and loss              kCrossEntropy, work that of the product
+///   softmax of an attention      kAttention, unfused, no shape and no work: part of its core
 ///
 /// Not recorded: clocks, temperature, which kernel ran.
 #include <array>

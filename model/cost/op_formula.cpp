@@ -25,14 +25,6 @@ double tiles_over(std::int64_t extent) {
 
 constexpr std::size_t index_of(auto e) { return static_cast<std::size_t>(e); }
 
-/// Passes over the scores that are no part of a core's products: softmax reads and writes; its
-/// backward reads two tensors and writes one. Kernels for causal masks
-/// (scaled_upper_triang_masked_softmax of Megatron-LM) read only the half that is kept.
-double softmax_passes(const OpSignature& op) {
-  const double read = op.pass == Pass::kForward ? 1.0 : 2.0;
-  return 1.0 + (op.causal ? 0.5 : 1.0) * read;
-}
-
 }  // namespace
 
 OpFormula::OpFormula(const DeviceKind& device, const OpParameters& parameters)

@@ -11,17 +11,14 @@ namespace {
 
 // Passes over the score matrix of an unfused attention core, in elements of the compute dtype (a
 // mask byte counts its own size): every kernel reads and writes it.
-//   forward   scores written; softmax reads, writes; weighted sum reads
+//   forward   scores written; softmax (softmax_passes()); weighted sum reads
 //   dropout   reads, writes
-//   backward  dP written; softmax backward reads dP and P, writes dS; dV reads P; dQ, dK read dS
+//   backward  dP written; softmax backward; dV reads P; dQ, dK read dS
 //   dropout   reads, writes
-// A causal softmax reads the kept half only, forward and backward.
 // Source: Megatron-LM core/transformer/dot_product_attention.py (baddbmm, fused softmax, dropout,
-// bmm), fused_kernels/scaled_upper_triang_masked_softmax.h.
-constexpr double kScorePasses = 4;
-constexpr double kScorePassesBackward = 7;
-constexpr double kScorePassesSpared = 0.5;
-constexpr double kScorePassesSparedBackward = 1;
+// bmm).
+constexpr double kScorePasses = 2;
+constexpr double kScorePassesBackward = 4;
 constexpr double kScorePassesDropout = 2;
 constexpr int kUnfusedKernels = 4;          // baddbmm, softmax, bmm, transposed copy of the output
 constexpr int kUnfusedKernelsBackward = 6;  // four products, softmax backward, copy
@@ -193,20 +190,19 @@ void shard_attention(LocalOp& out, const Op& op, const Context& x) {
   const double scores = x.fused ? 0 : heads * queries * op.key_length;
   const double mask = x.dropout ? scores / x.bytes : 0;
   const double passes = x.dropout ? kScorePassesDropout : 0;
-  const double spared = op.causal ? scores * kScorePassesSpared : 0;
-  const double spared_backward = op.causal ? scores * kScorePassesSparedBackward : 0;
   const auto traffic = [&](double elements) {
     return saturated(elements * x.bytes * x.b, kMaxTrafficBytes);
   };
   out.forward = s;
-  out.forward.traffic = traffic(read + written + scores * (kScorePasses + passes) + mask - spared);
+  out.forward.traffic =
+      traffic(read + written + scores * (kScorePasses + softmax_passes(s) + passes) + mask);
   out.forward.kernels = x.fused ? 1 : kUnfusedKernels + (x.dropout ? 1 : 0);
   out.input_grad = s;
   out.input_grad.pass = Pass::kInputGrad;
   out.input_grad.work = (x.fused ? kFusedBackwardWork : kBackwardWork) * s.work;
   // Reads Q, K, V, O and dO; writes dQ, dK, dV.
-  out.input_grad.traffic = traffic(
-      2 * read + 2 * written + scores * (kScorePassesBackward + passes) + mask - spared_backward);
+  const double backward = kScorePassesBackward + softmax_passes(out.input_grad) + passes;
+  out.input_grad.traffic = traffic(2 * read + 2 * written + scores * backward + mask);
   out.input_grad.kernels = x.fused ? 1 : kUnfusedKernelsBackward + (x.dropout ? 1 : 0);
   out.weight_grad = memory_op(OpKind::kAttention, x.compute, Bytes{0}, Flop{0}, 0);
 }
