@@ -59,7 +59,9 @@ std::string does_not_fit_text(const Question& q, const Prediction& p) {
   return "needs " + to_text(m.total()) + " of " + to_text(q.problem.capacity) +
          " on pipeline rank " + std::to_string(p.peak_rank) + " in " +
          std::string(kMemoryPhaseNames[static_cast<std::size_t>(m.phase)]) + ", " +
-         to_text(m.total() - q.problem.capacity) + " too much; most of it " + join_and(most);
+         to_text(m.total() - q.problem.capacity) + " too much" +
+         (p.fit == Fit::kBorderline ? " (borderline: within 5 % of capacity)" : "") +
+         "; most of it " + join_and(most);
 }
 
 Outcome no_plan(const Question& q, const SearchOptions& options, const SearchResult& result,

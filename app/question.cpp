@@ -92,6 +92,16 @@ void check_train_tokens(const Question& q, const std::string& where, Faults& fau
   }
 }
 
+/// Graphs count a sample of their own; a length that they do not have would change nothing.
+void check_sequence(const ModelGraph& graph, const std::optional<int>& asked) {
+  if (!asked || *asked == graph.sample_tokens) return;
+  const std::string has = graph.sample_tokens > 0
+                              ? "a sample of this model has " + with_thousands(graph.sample_tokens)
+                              : "a sample of this model is not a sequence";
+  throw InputError(
+      {"--sequence", with_thousands(*asked) + " tokens are asked for", has, "Leave it out"});
+}
+
 bool in_catalogue(const std::string& name) {
   return name != "-" && name.find('/') == std::string::npos && !name.ends_with(".json");
 }
@@ -107,6 +117,7 @@ void read_model(const ArgumentReader& arguments, ModelGraph& graph, Workload& wo
   collecting(arguments.faults(), [&] {
     const JsonFile file = JsonFile::load(path);
     graph = import_model(file, sequence.value_or(0));
+    check_sequence(graph, sequence);
     set_model(file, name_of_path(path), workload, graph);
   });
 }

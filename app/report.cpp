@@ -13,7 +13,7 @@ namespace towtank {
 namespace {
 
 constexpr std::size_t kLabelWidth = 10;
-constexpr std::size_t kMemoryColumn = 54;
+constexpr std::size_t kMemoryColumn = 50;
 
 std::string n(std::int64_t value) { return with_thousands(value); }
 
@@ -63,7 +63,8 @@ std::string machine_line(const Question& q) {
     if (level.group <= 1) continue;
     out += ", " + level.name + " " + to_text(level.bandwidth) + (level.assumed ? " (assumed)" : "");
   }
-  return out + " a device";
+  const bool alone = view.levels.empty() || view.levels.back().group <= 1;
+  return alone ? out : out + " a device";
 }
 
 std::string training_line(const Question& q) {
@@ -96,7 +97,7 @@ std::string short_recompute(const Plan& plan) {
 
 enum Column : std::size_t { kRank, kTp, kPp, kDp, kCp, kEp, kEtp, kVp };
 
-TextTable plan_table() {
+TextTable plan_table(bool tokens) {
   return TextTable({{"#", Align::kRight, 1},
                     {"tp", Align::kRight, 1},
                     {"pp", Align::kRight, 1},
@@ -112,7 +113,7 @@ TextTable plan_table() {
                     {"recomp", Align::kLeft, 1},
                     {"step", Align::kRight, 1},
                     {"MFU %", Align::kRight, 1},
-                    {"tok/s", Align::kRight, 1},
+                    {tokens ? "tok/s" : "smp/s", Align::kRight, 1},
                     {"GiB", Align::kRight, 1},
                     {"slower: why", Align::kLeft, 2}});
 }
@@ -121,14 +122,15 @@ void add_plan(TextTable& table, std::size_t rank, const RankedPlan& ranked,
               const Prediction& best) {
   const Plan& p = ranked.plan;
   const Prediction& x = ranked.prediction;
-  const double rate = x.tokens_per_second_per_device;
+  const double tokens = x.tokens_per_second_per_device;
+  const double rate = tokens > 0 ? tokens : x.samples_per_second / p.devices();
   table.add_row({std::to_string(rank), std::to_string(p.tensor), std::to_string(p.pipeline),
                  std::to_string(p.data), std::to_string(p.context), std::to_string(p.expert),
                  std::to_string(p.expert_tensor), std::to_string(p.stages_per_rank),
                  std::to_string(p.microbatch), schedule_text(p.schedule),
                  std::to_string(p.sharding_stage), p.sequence_parallel ? "y" : "-",
                  short_recompute(p), to_text(x.step_time), three_digits(100 * x.mfu),
-                 rate > 0 ? three_digits(rate) : "-", gib(x.peak_memory().total()),
+                 three_digits(rate), gib(x.peak_memory().total()),
                  rank == 1 ? "fastest" : to_text(difference(x, best))});
 }
 
@@ -212,8 +214,10 @@ std::string header_text(const Question& q) {
   return out;
 }
 
-std::string plans_text(const Question&, const std::vector<RankedPlan>& plans, const Style& style) {
-  TextTable table = plan_table();
+std::string plans_text(const Question& q, const std::vector<RankedPlan>& plans,
+                       const Style& style) {
+  const bool tokens = q.graph.sample_tokens > 0;
+  TextTable table = plan_table(tokens);
   for (std::size_t i = 0; i < plans.size(); ++i) {
     add_plan(table, i + 1, plans[i], plans.front().prediction);
   }
@@ -221,7 +225,8 @@ std::string plans_text(const Question&, const std::vector<RankedPlan>& plans, co
   const std::string text = table.text();
   const std::size_t end = text.find('\n');
   return style.strong(text.substr(0, end)) + text.substr(end) +
-         "tok/s and GiB a device; why: the part that grew most, as % of the first plan's step\n";
+         (tokens ? "tok/s" : "smp/s (samples)") +
+         " and GiB a device; why: the part that grew most, as % of the first plan's step\n";
 }
 
 std::string baselines_text(const SearchResult& result) {
@@ -258,7 +263,7 @@ std::string prediction_text(const Question& q, const std::string& title, const P
                             const Style& style) {
   const MemoryBreakdown& m = p.peak_memory();
   const std::string fit = p.fit == Fit::kFits         ? "fits"
-                          : p.fit == Fit::kBorderline ? "borderline (within 5 %)"
+                          : p.fit == Fit::kBorderline ? "borderline"
                                                       : "does not fit";
   std::string out = style.strong(title) + "\n";
   out += labelled("",

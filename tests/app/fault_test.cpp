@@ -159,6 +159,13 @@ TEST_F(FaultInput, MissingOptions) { expect_question_fault("missing-options", ""
 TEST_F(FaultInput, MissingSequence) {
   expect_question_fault("missing-sequence", "--devices 64 --global-batch 128", kExitBadInput);
 }
+TEST_F(FaultInput, SequenceOfAModelThatHasNone) {
+  write_text("net.json", testing::content_of(source_file("examples/graphs/resnet50.json")));
+  expect_message("sequence-of-a-graph",
+                 "plan --model net.json --platform dgx-h100 --devices 8 --sequence 77 "
+                 "--global-batch 128",
+                 kExitBadInput);
+}
 TEST_F(FaultInput, BadValues) {
   expect_question_fault("bad-values",
                         "--devices 0 --global-batch 1.5 --sequence 8,192 --framework megatorn "

@@ -57,6 +57,12 @@ TEST(GoldenCommands, PlanWithPriceAndExperts) {
                 "--expert-load 1.2");
 }
 
+TEST(GoldenCommands, PlanOfAGraphWithoutTokens) {
+  expect_output("plan-resnet50.txt",
+                "plan --model examples/graphs/resnet50.json --platform dgx-a100-80g --devices 16 "
+                "--global-batch 2048 --top 3");
+}
+
 TEST(GoldenCommands, PlanNothingFits) {
   expect_output("plan-nothing-fits.txt",
                 "plan --model examples/models/llama-3.1-70b/config.json --platform dgx-h100 "
