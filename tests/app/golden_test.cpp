@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
+#include <span>
 
 #include "app/command_spec.h"
+#include "model/cost/cost_model.h"
 #include "tests/app/run_towtank.h"
 #include "tests/support/golden.h"
 
@@ -159,6 +162,39 @@ TEST(GoldenExamples, TheReadmeShowsWhatTheProgramPrints) {
   testing::expect_same_as_file(source_file("README.md"), readme.substr(0, start + first.size()) +
                                                              run("plan" + std::string(kLlama)).out +
                                                              readme.substr(end));
+}
+
+/// Keys of a result, but for those below `plan`, which are a plan file's.
+void collect_keys(const nlohmann::json& value, std::set<std::string>& keys) {
+  if (value.is_array()) {
+    for (const auto& item : value) collect_keys(item, keys);
+  }
+  if (!value.is_object()) return;
+  for (const auto& [key, inner] : value.items()) {
+    keys.insert(key);
+    if (key != "plan") collect_keys(inner, keys);
+  }
+}
+
+TEST(GoldenDocs, EveryKeyOfAResultIsDocumented) {
+  const InFolder root(TOWTANK_SOURCE_DIR);
+  const std::string page = testing::content_of("docs/formats.md");
+  std::set<std::string> keys;
+  for (const std::string& line :
+       {"plan" + std::string(kLlama) + " --json --train-tokens 1e12",
+        "predict" + std::string(kLlama) + " --tensor 8 --microbatch 4 --json",
+        std::string("model --model examples/models/gpt2/config.json --sequence 1024 --json"),
+        std::string("platforms --json"), std::string("doctor --json")}) {
+    collect_keys(nlohmann::json::parse(run(line).out), keys);
+  }
+  // The names of op kinds, axes and bases are values that happen to be keys.
+  for (const auto names : {std::span<const std::string_view>(kOpKindNames),
+                           std::span<const std::string_view>(kBasisNames)}) {
+    for (const std::string_view name : names) keys.erase(std::string(name));
+  }
+  for (const std::string& key : keys) {
+    EXPECT_NE(page.find(key), std::string::npos) << key << " is not in docs/formats.md";
+  }
 }
 
 TEST(RepeatCommands, SameBytesTwice) {

@@ -277,8 +277,8 @@ TEST(UnitGraphDefaults, SplitProductsShareTheirColumns) {
 }
 
 TEST(GoldenGraphDocs, TheExampleOfTheFormatIsRead) {
-  const std::string page = read_file(std::string(TOWTANK_SOURCE_DIR) + "/docs/formats-graph.md");
-  const std::size_t start = page.find("```json\n") + 8;
+  const std::string page = read_file(std::string(TOWTANK_SOURCE_DIR) + "/docs/formats.md");
+  const std::size_t start = page.find("```json\n", page.find("## towtank-graph")) + 8;
   const ModelGraph graph = parse(page.substr(start, page.find("```", start) - start));
   EXPECT_EQ(graph.total_parameters(), 2 * 2 * 1024.0 * 4096);
   EXPECT_THAT(graph.cut_elements(), ElementsAre(0, 512 * 1024));
