@@ -19,7 +19,7 @@ class Names {
  public:
   void add(const JsonReader& item, const std::string& name) {
     if (!positions_.emplace(name, all_.size()).second) {
-      item.fault("there is another one named \"" + printable(name) + "\"", "names differ");
+      item.fault("there is another one named " + in_quotes(name), "names differ");
     }
     all_.push_back(name);
   }
@@ -32,8 +32,8 @@ class Names {
     if (found != positions_.end()) return found->second;
     if (value.is_string()) {
       const auto near = nearest(name, all_);
-      value.fault("there is no " + std::string(what) + " \"" + printable(name) + "\"", "",
-                  near ? "Did you mean \"" + printable(*near) + "\"?" : "");
+      value.fault("there is no " + std::string(what) + " " + in_quotes(name), "",
+                  near ? "Did you mean " + in_quotes(*near) + "?" : "");
     }
     return 0;
   }

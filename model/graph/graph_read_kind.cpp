@@ -188,7 +188,7 @@ LayerKind read_kind(const JsonReader& json) {
   for (const JsonReader& item : json.array("ops")) {
     kind.ops.push_back(read_op(item));
     if (!names.insert(kind.ops.back().name).second) {
-      item.fault("there is another op \"" + printable(kind.ops.back().name) + "\" in this layer",
+      item.fault("there is another op " + in_quotes(kind.ops.back().name) + " in this layer",
                  "names of ops differ");
     }
   }

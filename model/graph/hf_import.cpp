@@ -86,7 +86,7 @@ const HfFamily* check_architectures(const JsonReader& object, const HfFamily* st
     }
     if (stated == nullptr) return named;
     if (named != stated) {
-      item.fault("\"" + printable(name) + "\" is a " + std::string(named->model_type) +
+      item.fault(in_quotes(name) + " is a " + std::string(named->model_type) +
                      " class, but model_type is " + std::string(stated->model_type),
                  known_families(), "Correct one of the two.");
     }
@@ -114,7 +114,7 @@ const HfFamily* family_of(const TextConfig& text, HfNotes& notes) {
   if (family == nullptr) {
     if (type->is_string()) {
       const auto near = nearest(name, family_names());
-      type->fault("unknown family \"" + printable(name) + "\"", known_families(),
+      type->fault("unknown family " + in_quotes(name), known_families(),
                   near ? "Did you mean \"" + *near + "\"?" : "");
     }
     return nullptr;
