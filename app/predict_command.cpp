@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "app/asked_plan.h"
 #include "app/commands.h"
 #include "app/infeasible.h"
 #include "app/pins.h"
@@ -13,59 +14,6 @@
 
 namespace towtank {
 namespace {
-
-/// A question and the plan that is asked about.
-struct Asked {
-  std::unique_ptr<Question> question;
-  Plan plan;
-  std::string where;  ///< of the plan, in messages
-};
-
-/// Options that a plan file answers already.
-void refuse_options_beside_file(const Arguments& parsed, const std::string& file, Faults& faults) {
-  constexpr std::array<std::string_view, 1> kAllowed{"--output"};
-  for (const auto& [name, value] : parsed.values) {
-    if (std::find(kAllowed.begin(), kAllowed.end(), name) != kAllowed.end()) continue;
-    faults.add({name, "cannot stand beside a plan file", printable(file) + " says it already",
-                "Change the file, or give everything as options"});
-  }
-}
-
-Asked read_asked(const Arguments& parsed, const ArgumentReader& arguments, Faults& faults) {
-  if (!parsed.positionals.empty()) {
-    const std::string& path = parsed.positionals.front();
-    refuse_options_beside_file(parsed, path, faults);
-    faults.throw_if_any();
-    const PlanFile file = parse_plan_file(JsonFile::load(path));
-    return {question_of(file, path), file.plan, path + ": /plan"};
-  }
-  if (parsed.values.empty()) {
-    throw InputError({"towtank predict", "needs a plan", "",
-                      "Give a plan file, or --model, --platform, --devices, --sequence, "
-                      "--global-batch and the plan's degrees: see towtank predict --help"});
-  }
-  // Read the plan before the model: both report their faults together.
-  std::vector<std::string> plan_defaults;
-  const auto framework = arguments.text("--framework");
-  const Framework known = framework_from(framework.value_or("")).value_or(Framework::kMegatron);
-  const auto devices = arguments.text("--devices");
-  Faults ignored;  // read_question reports a bad number
-  const int count = devices ? whole_number(*devices, "", 1, 1 << 22, ignored).value_or(1) : 1;
-  const Plan plan = plan_of_flags(arguments, known, count, plan_defaults);
-  Asked asked{read_question(arguments), plan, "plan"};
-  auto& defaults = asked.question->defaults;
-  defaults.insert(defaults.end(), plan_defaults.begin(), plan_defaults.end());
-  return asked;
-}
-
-Outcome invalid_plan(const std::string& where, const std::vector<Invalid>& faults) {
-  Outcome outcome;
-  outcome.exit_code = kExitInfeasible;
-  for (const Invalid& fault : faults) {
-    outcome.messages.push_back(where + ": " + to_text(fault));
-  }
-  return outcome;
-}
 
 std::string report(const Question& q, const RankedPlan& ranked, bool full, const Style& style) {
   const Prediction& p = ranked.prediction;
@@ -100,7 +48,8 @@ void add_remedies(const Question& q, const RankedPlan& ranked,
 Outcome run_predict(const Arguments& parsed, const Terminal& terminal) {
   Faults faults;
   const ArgumentReader arguments(parsed, faults);
-  Asked asked = read_asked(parsed, arguments, faults);
+  constexpr std::array<std::string_view, 1> kBesideFile{"--output"};
+  AskedPlan asked = read_asked_plan(parsed, arguments, kBesideFile, faults);
   Question& q = *asked.question;
   if (const auto few = pose(q)) return too_many_devices(q, *few);
   const ValidityOptions options{arguments.flag("--tensor-beyond-node")};

@@ -44,7 +44,7 @@ struct FlowRange {
 /// A communication ready to be made a task.
 struct ReadyCommunication {
   Stream stream = Stream::kData;
-  Component component = Component::kData;
+  TimeComponent component = TimeComponent::kData;
   double latency = 0, transfer = 0;
   FlowRange flows;
 };
@@ -126,7 +126,7 @@ class Lowering {
     t.part = part;
     return add(t, members, before);
   }
-  ReadyCommunication ready(const Communication& c, Stream stream, Component component,
+  ReadyCommunication ready(const Communication& c, Stream stream, TimeComponent component,
                            const std::vector<Flow>& flows) {
     return {stream,
             component,
@@ -135,7 +135,7 @@ class Lowering {
             {builder_.add_flows(flows), static_cast<std::int32_t>(flows.size())}};
   }
   ReadyCommunication data_collective(const Communication& c, std::span<const std::int32_t> actors) {
-    return ready(c, Stream::kData, Component::kData, units_.collective(c, actors));
+    return ready(c, Stream::kData, TimeComponent::kData, units_.collective(c, actors));
   }
   /// Actors of one pipeline rank.
   Ids rank_actors(int rank) const {
@@ -248,7 +248,7 @@ ReadyCommunication Lowering::hop(int stage, bool backward, std::int32_t from, st
         send_of(problem_, mesh_.boundary(layout_.stages[static_cast<std::size_t>(boundary)].first),
                 model_.data().pair_group());
     at->second =
-        ready(c, Stream::kPipeline, Component::kPipeline, units_.send(c, from, to, !backward));
+        ready(c, Stream::kPipeline, TimeComponent::kPipeline, units_.send(c, from, to, !backward));
   }
   return at->second;
 }
@@ -340,7 +340,7 @@ void Lowering::part(int rank, const Action& a, const ReadyPart& part) {
   for (const std::int32_t actor : rank_actors(rank)) {
     Task t;
     t.duration = part.trailing;
-    t.component = Component::kData;
+    t.component = TimeComponent::kData;
     const std::int32_t trailing = add(t, Ids{actor}, Ids{data});
     Ids ends = chain(actor);
     ends.push_back(trailing);
@@ -468,7 +468,7 @@ std::int32_t Lowering::optimizer(int rank, std::int32_t before) {
   for (const std::int32_t actor : members) {
     Task t;
     t.kind = TaskKind::kCompute;
-    t.component = Component::kOptimizer;
+    t.component = TimeComponent::kOptimizer;
     t.label = Label::kOptimizer;
     t.duration = slowdown(actor) * after.optimizer.value;
     ends.push_back(add(t, Ids{actor}, Ids{before}));
@@ -500,14 +500,14 @@ void Lowering::finish() {
   for (int r = 0; r < layout_.pipeline; ++r) ranks.push_back(optimizer(r, at));
   at = join(everyone_, ranks);
   Task gap;
-  gap.component = Component::kHost;
+  gap.component = TimeComponent::kHost;
   gap.label = Label::kHostGap;
   gap.duration = mesh_.runtime().per_step.value;
   add(gap, everyone_, Ids{at});
   const Workload& w = *problem_.workload;
   if (!w.input_bytes || !problem_.platform->storage_bandwidth) return;
   Task input;
-  input.component = Component::kInput;
+  input.component = TimeComponent::kInput;
   input.label = Label::kInput;
   input.duration =
       (Bytes{w.global_batch * w.input_bytes->value} / *problem_.platform->storage_bandwidth).value;

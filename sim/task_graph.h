@@ -37,7 +37,7 @@ inline constexpr std::array<std::string_view, kStreamCount> kStreamNames{"comput
                                                                          "ep",      "pp", "dp"};
 
 /// What time on the critical path is spent on.
-enum class Component : std::uint8_t {
+enum class TimeComponent : std::uint8_t {
   kCompute,
   kRecompute,
   kTensor,
@@ -88,7 +88,7 @@ struct Flow {
 struct Task {
   TaskKind kind = TaskKind::kDelay;
   Stream stream = Stream::kCompute;
-  Component component = Component::kCompute;
+  TimeComponent component = TimeComponent::kCompute;
   Label label = Label::kJoin;
   std::int32_t job = 0;  ///< several jobs may share a network
   double duration = 0;   ///< s, >= 0

@@ -16,21 +16,21 @@ double sum(const TimeSplit& s) { return std::accumulate(s.begin(), s.end(), 0.0)
 
 struct AxisKind {
   Stream stream;
-  Component component;
+  TimeComponent component;
 };
 AxisKind kind_of(Axis axis) {
   switch (axis) {
     case Axis::kTensor:
     case Axis::kExpertTensor:
-      return {Stream::kTensor, Component::kTensor};
+      return {Stream::kTensor, TimeComponent::kTensor};
     case Axis::kContext:
-      return {Stream::kContext, Component::kContext};
+      return {Stream::kContext, TimeComponent::kContext};
     case Axis::kExpert:
-      return {Stream::kExpert, Component::kExpert};
+      return {Stream::kExpert, TimeComponent::kExpert};
     case Axis::kPipeline:
-      return {Stream::kPipeline, Component::kPipeline};
+      return {Stream::kPipeline, TimeComponent::kPipeline};
     case Axis::kData:
-      return {Stream::kData, Component::kData};
+      return {Stream::kData, TimeComponent::kData};
   }
   contract_violated("EXPECTS", "a known axis", __FILE__, __LINE__);
 }
@@ -38,7 +38,7 @@ AxisKind kind_of(Axis axis) {
 /// Makes the communication of a part lie beside its computation.
 void put_beside(ActionPart& part, Communication communication, double interference) {
   const double slower = interference * std::min(communication.time(), part.time());
-  part.fixed[index_of(Component::kData)] += slower;
+  part.fixed[index_of(TimeComponent::kData)] += slower;
   part.trailing = slower;
   part.beside = communication;
 }
@@ -103,7 +103,7 @@ Communication ActionParts::inner(std::size_t kind, Axis axis, bool forward) cons
 ActionPart ActionParts::kind_part(std::size_t kind, Pass pass) const {
   const LayerCost& cost = mesh_->cost(kind);
   ActionPart part;
-  double& compute = part.work[index_of(Component::kCompute)];
+  double& compute = part.work[index_of(TimeComponent::kCompute)];
   if (pass == Pass::kWeightGrad) {
     compute = cost.weight_grad.value;
     return part;
@@ -111,7 +111,7 @@ ActionPart ActionParts::kind_part(std::size_t kind, Pass pass) const {
   const bool forward = pass == Pass::kForward;
   for (const Seconds t : forward ? cost.compute_forward : cost.compute_backward) compute += t.value;
   if (!forward) compute -= cost.weight_grad.value;
-  part.fixed[index_of(Component::kHost)] +=
+  part.fixed[index_of(TimeComponent::kHost)] +=
       (forward ? cost.host_gap_forward : cost.host_gap_backward).value;
   for (std::size_t a = 0; a < kAxisCount; ++a) {
     const double exposed = (forward ? cost.exposed_forward : cost.exposed_backward)[a].value;
@@ -139,7 +139,7 @@ ActionPart ActionParts::recompute_part(int stage) const {
     exchanges.serial = kind_part(k, Pass::kForward).serial;
     part.add(exchanges, n);
   });
-  part.work[index_of(Component::kRecompute)] =
+  part.work[index_of(TimeComponent::kRecompute)] =
       std::max(0.0, model_->stage_sums(stage).recompute.value - part.time());
   return part;
 }
@@ -196,7 +196,7 @@ std::vector<ActionPart> ActionParts::backward(int stage) const {
   const StageSums sums = mesh_->sums(range);
   const DataAxis::Extra extra = model_->data().per_microbatch(range, sums);
   ActionPart rest;
-  rest.fixed[index_of(Component::kHost)] += host_gap();
+  rest.fixed[index_of(TimeComponent::kHost)] += host_gap();
   std::vector<ActionPart> parts;
   if (first_gather(stage).time() > 0) {
     parts = gathered(stage, false);
@@ -219,7 +219,7 @@ std::vector<ActionPart> ActionParts::backward(int stage) const {
       rest.add(whole, 1.0 - repeated);
     } else {
       part.add(whole);
-      part.serial.push_back({Stream::kData, Component::kData, scaled(reduce, repeated)});
+      part.serial.push_back({Stream::kData, TimeComponent::kData, scaled(reduce, repeated)});
     }
     parts.push_back(std::move(part));
   } else {
@@ -239,7 +239,7 @@ std::vector<ActionPart> ActionParts::of(int stage, Phase phase) const {
   };
   switch (phase) {
     case Phase::kForward:
-      rest.fixed[index_of(Component::kHost)] += host_gap();
+      rest.fixed[index_of(TimeComponent::kHost)] += host_gap();
       if (first_gather(stage).time() > 0) {
         parts = gathered(stage, true);
       } else {
@@ -250,8 +250,8 @@ std::vector<ActionPart> ActionParts::of(int stage, Phase phase) const {
     case Phase::kBackward:
       return backward(stage);
     case Phase::kInputGrad:
-      rest.fixed[index_of(Component::kHost)] += host_gap();
-      rest.fixed[index_of(Component::kData)] += extra.backward.value;
+      rest.fixed[index_of(TimeComponent::kHost)] += host_gap();
+      rest.fixed[index_of(TimeComponent::kData)] += extra.backward.value;
       rest.add(recompute_part(stage));
       add_kinds(Pass::kInputGrad);
       return {rest};

@@ -25,7 +25,7 @@ namespace towtank::detail {
 
 struct Exchange {
   Stream stream = Stream::kTensor;
-  Component component = Component::kTensor;
+  TimeComponent component = TimeComponent::kTensor;
   Communication communication;
 };
 

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/export/gantt.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/contracts.h"
+
+namespace towtank {
+namespace {
+
+constexpr std::string_view kLetters = "FBIWOxsr";
+
+/// Index into kLetters; -1: not drawn.
+int letter_of(const Task& task) {
+  if (task.kind == TaskKind::kDelay) return -1;
+  switch (task.label) {
+    case Label::kForward:
+      return 0;
+    case Label::kBackward:
+      return 1;
+    case Label::kInputGrad:
+      return 2;
+    case Label::kWeightGrad:
+      return 3;
+    case Label::kOptimizer:
+      return 4;
+    case Label::kExchange:
+      return 5;
+    case Label::kSend:
+      return 6;
+    case Label::kReduce:
+    case Label::kGather:
+    case Label::kTiedReduce:
+    case Label::kNorm:
+      return 7;
+    case Label::kBucketReady:
+    case Label::kHostGap:
+    case Label::kInput:
+    case Label::kJoin:
+      return -1;
+  }
+  contract_violated("EXPECTS", "a known label", __FILE__, __LINE__);
+}
+
+using Cell = std::array<double, kLetters.size()>;
+using Row = std::vector<Cell>;
+
+void draw(Row& row, double width, double start, double end, int letter) {
+  const auto last = static_cast<double>(row.size());
+  for (double at = start; at < end;) {
+    const double column = std::min(last - 1, std::floor(at / width));
+    const double until = column >= last - 1 ? end : std::min(end, (column + 1) * width);
+    row[static_cast<std::size_t>(column)][static_cast<std::size_t>(letter)] += until - at;
+    if (until <= at) break;  // the width of a column below the rounding of its time
+    at = until;
+  }
+}
+
+bool used(const Row& row) {
+  return std::any_of(row.begin(), row.end(), [](const Cell& cell) {
+    return std::any_of(cell.begin(), cell.end(), [](double t) { return t > 0; });
+  });
+}
+
+std::string text_of(const Row& row, double width) {
+  std::string out;
+  for (const Cell& cell : row) {
+    const auto most = std::max_element(cell.begin(), cell.end());
+    double all = 0;
+    for (const double t : cell) all += t;
+    out += all >= 0.5 * width ? kLetters[static_cast<std::size_t>(most - cell.begin())] : '.';
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string gantt(const LoweredStep& step, const StepResult& result, const GanttOptions& options) {
+  EXPECTS(options.columns >= 40);
+  const TaskGraph& graph = step.tasks;
+  std::size_t label = 0;
+  std::vector<std::string> names;
+  for (const Actor& a : graph.actors) {
+    std::string name = "rank " + std::to_string(a.first_rank);
+    if (a.ranks > 1) name += " +" + std::to_string(a.ranks - 1);
+    label = std::max(label, name.size() + 4);
+    names.push_back(std::move(name));
+  }
+  const std::size_t columns = static_cast<std::size_t>(options.columns) - label - 2;
+  const double width = result.step_time.value / static_cast<double>(columns);
+  std::vector<Row> compute(graph.actors.size(), Row(columns)), data = compute;
+  for (std::size_t t = 0; t < graph.tasks.size(); ++t) {
+    const Task& task = graph.tasks[t];
+    const int letter = letter_of(task);
+    if (letter < 0 || width <= 0) continue;
+    const bool on_data = task.stream == Stream::kData;
+    // What arrives holds nobody up; what is sent synchronously does, and only that is drawn.
+    const auto members = graph.members_of(task);
+    const std::size_t count = task.label == Label::kSend ? 1 : members.size();
+    for (std::size_t m = 0; m < count; ++m) {
+      draw((on_data ? data : compute)[static_cast<std::size_t>(members[m])], width,
+           result.times.start[t], result.times.end[t], letter);
+    }
+  }
+  std::string out;
+  const std::size_t n = graph.actors.size();
+  const auto half = static_cast<std::size_t>(std::max(1, options.rows / 2));
+  for (std::size_t a = 0; a < n; ++a) {
+    if (n > 2 * half && a == half) {
+      out += "... " + std::to_string(n - 2 * half) + " more ...\n";
+      a = n - half;
+    }
+    names[a].resize(label, ' ');
+    out += names[a] + "  " + text_of(compute[a], width) + "\n";
+    if (used(data[a])) {
+      std::string under = "  dp";
+      under.resize(label, ' ');
+      out += under + "  " + text_of(data[a], width) + "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace towtank

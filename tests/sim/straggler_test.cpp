@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folding against unfolded steps, and slow ranks against what theory says.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "sim/export/chrome_trace.h"
+#include "sim/export/gantt.h"
+#include "sim/longest_path.h"
+#include "sim/lower.h"
+#include "sim/simulate.h"
+#include "sim/step_result.h"
+#include "tests/sim/random_plans.h"
+#include "tests/support/near.h"
+
+namespace towtank {
+namespace {
+
+using testing::kTwoEngines;
+using testing::sim::Asked;
+using testing::sim::RandomPlans;
+using StragglerQuestion = testing::Question;
+
+double simulated_makespan(const LoweredStep& step) {
+  const SimulationResult result = simulate(step.tasks, step.network);
+  if (const auto* fault = std::get_if<SimulationFault>(&result)) {
+    ADD_FAILURE() << fault->problem;
+    return 0;
+  }
+  return std::get<TaskTimes>(result).makespan();
+}
+
+Asked random_replicated_plan(RandomPlans& plans) {
+  while (true) {
+    Asked asked = plans.next();
+    if (asked.plan.data > 1) return asked;
+  }
+}
+
+TEST(DifferFolding, FoldedEqualsUnfoldedWithContention) {
+  if (find_worker().empty()) GTEST_SKIP() << "towtank-sim is not built";
+  RandomPlans plans(11);
+  for (int i = 0; i < 25; ++i) {
+    const Asked asked = random_replicated_plan(plans);
+    LowerOptions unfolded;
+    unfolded.fold_replicas = false;
+    const LoweredStep whole = lower(asked.question->problem(), asked.plan, unfolded);
+    const LoweredStep folded = lower(asked.question->problem(), asked.plan);
+    EXPECT_EQ(whole.tasks.actors.size(),
+              folded.tasks.actors.size() * static_cast<std::size_t>(asked.plan.data));
+    EXPECT_CLOSE(simulated_makespan(whole), simulated_makespan(folded), kTwoEngines)
+        << short_text(asked.plan);
+  }
+}
+
+/// The replica with a slow rank stands alone; the others are folded, and that changes nothing.
+TEST(DifferFolding, ASlowReplicaIsNeverFolded) {
+  if (find_worker().empty()) GTEST_SKIP() << "towtank-sim is not built";
+  RandomPlans plans(12);
+  for (int i = 0; i < 25; ++i) {
+    const Asked asked = random_replicated_plan(plans);
+    LowerOptions folded, unfolded;
+    folded.stragglers = unfolded.stragglers = {{asked.plan.devices() - 1, 1.3}};
+    unfolded.fold_replicas = false;
+    const LoweredStep some = lower(asked.question->problem(), asked.plan, folded);
+    for (const Actor& actor : some.tasks.actors) {
+      const bool slow = actor.first_replica + actor.replicas > asked.plan.data - 1;
+      if (actor.slowdown > 1) EXPECT_TRUE(slow || asked.plan.expert > 1);
+    }
+    EXPECT_CLOSE(simulated_makespan(lower(asked.question->problem(), asked.plan, unfolded)),
+                 simulated_makespan(some), kTwoEngines)
+        << short_text(asked.plan);
+  }
+}
+
+/// One slow rank of a data-parallel job holds up all: the step grows by 0.3 of its computation,
+/// since whatever hides behind the slow backward hid behind the others'.
+TEST(UnitStraggler, DataParallelWaitsForTheSlowest) {
+  const StragglerQuestion q(testing::llama_config(4096, 32, 32, 8, 14336, 128256), "dgx-h100", 32,
+                            4096, 128);
+  Plan plan;
+  plan.tensor = 8;
+  plan.data = 4;
+  plan.sequence_parallel = true;
+  plan.sharding_stage = 1;
+  expand_stages(plan, q.graph().free_layers());
+  const LoweredStep even = lower(q.problem(), plan);
+  double work = 0;
+  for (const Task& t : even.tasks.tasks) {
+    if (t.kind != TaskKind::kCompute) continue;
+    std::array<double, kComponentCount> parts{};
+    add_components(even.tasks, t, t.duration, parts);
+    work += parts[static_cast<std::size_t>(TimeComponent::kCompute)] +
+            parts[static_cast<std::size_t>(TimeComponent::kRecompute)] +
+            parts[static_cast<std::size_t>(TimeComponent::kOptimizer)];
+  }
+  LowerOptions options;
+  options.stragglers = {{12, 1.3}};
+  const double slow = longest_path(lower(q.problem(), plan, options).tasks).makespan();
+  // Buckets overlap the last backward; they may hide a little more behind a slower one.
+  const double grown = slow - longest_path(even.tasks).makespan();
+  EXPECT_LE(grown, 0.3 * work * (1 + kTwoEngines));
+  EXPECT_GE(grown, 0.29 * work);
+}
+
+/// A slow stage s of 1F1B: the recurrence over stage times of which one is 1.3 times as long.
+TEST(UnitStraggler, EachStageOfAPipeline) {
+  const StragglerQuestion q(testing::llama_config(4096, 32, 32, 8, 14336, 128256), "dgx-h100", 4,
+                            4096, 16);
+  Plan plan;
+  plan.pipeline = 4;
+  plan.schedule = ScheduleKind::kOneFOneB;
+  expand_stages(plan, q.graph().free_layers());
+  const detail::Mesh mesh(q.problem(), detail::degrees_of(plan), plan.framework);
+  const detail::Layout layout = detail::layout_from(plan, q.workload());
+  const detail::StepModel model(q.problem(), mesh, layout);
+  const double rest = model.times().total.value - model.times().makespan.value;
+  for (int s = 0; s < plan.pipeline; ++s) {
+    std::vector<StageTime> stages = model.stage_times();
+    const Seconds sent = model.sends(s);  // both directions, held by the sender, not slower
+    const Seconds forward_send = s + 1 < plan.pipeline && s > 0 ? sent / 2
+                                 : s == 0                       ? sent
+                                                                : Seconds{};
+    StageTime& slow = stages[static_cast<std::size_t>(s)];
+    slow.forward = 1.3 * (slow.forward - forward_send) + forward_send;
+    slow.input_grad = 1.3 * (slow.input_grad - (sent - forward_send)) + (sent - forward_send);
+    slow.weight_grad = 1.3 * slow.weight_grad;
+    const PipelineShape shape{plan.pipeline, layout.microbatches, 1};
+    const double makespan =
+        schedule_times(plan.schedule, shape, stages, model.hops()).makespan.value;
+    LowerOptions options;
+    options.stragglers = {{s, 1.3}};
+    const LoweredStep step = lower(q.problem(), plan, options);
+    // Only the slow rank's optimizer is longer than the closed form's.
+    double optimizer = 0, even_optimizer = 0;
+    for (const Task& t : step.tasks.tasks) {
+      if (t.label != Label::kOptimizer) continue;
+      const auto actor = static_cast<std::size_t>(step.tasks.members_of(t)[0]);
+      optimizer = std::max(optimizer, t.duration);
+      even_optimizer = std::max(even_optimizer, t.duration / step.tasks.actors[actor].slowdown);
+    }
+    EXPECT_CLOSE(longest_path(step.tasks).makespan(), makespan + rest - even_optimizer + optimizer,
+                 kTwoEngines)
+        << "stage " << s;
+  }
+}
+
+StepResult uncontended(const LoweredStep& step) {
+  return step_result(step, longest_path(step.tasks));
+}
+
+/// Slices of a track nest, and every flow that begins ends on a slice.
+TEST(LawTrace, SlicesNestAndFlowsBind) {
+  RandomPlans plans(13);
+  for (int i = 0; i < 12; ++i) {
+    const Asked asked = plans.next();
+    const LoweredStep step = lower(asked.question->problem(), asked.plan);
+    const JsonFile file = JsonFile::parse(chrome_trace(step, uncontended(step)), "trace");
+    std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> tracks;
+    std::map<int, int> flows;
+    for (const Json& e : file.root()) {
+      const std::string phase = e.at("ph");
+      if (phase == "X") {
+        const double ts = e.at("ts");
+        const double duration = e.at("dur");
+        ASSERT_GE(duration, 0);
+        tracks[{e.at("pid"), e.at("tid")}].emplace_back(ts, ts + duration);
+      }
+      if (phase == "s") flows[e.at("id")] += 1;
+      if (phase == "f") flows[e.at("id")] -= 1;
+    }
+    constexpr double kRounding = 1e-3;  // us
+    for (auto& [track, slices] : tracks) {
+      std::vector<double> open;
+      for (const auto& [start, end] : slices) {
+        while (!open.empty() && open.back() <= start + kRounding) open.pop_back();
+        if (!open.empty()) ASSERT_LE(end, open.back() + kRounding);
+        open.push_back(end);
+      }
+    }
+    for (const auto& [id, balance] : flows) EXPECT_EQ(balance, 0) << id;
+  }
+}
+
+TEST(UnitGantt, APipelineOfTwo) {
+  const StragglerQuestion q(testing::llama_config(4096, 8, 32, 8, 14336, 32000), "dgx-h100", 2,
+                            4096, 2);
+  Plan plan;
+  plan.pipeline = 2;
+  plan.schedule = ScheduleKind::kGpipe;
+  expand_stages(plan, q.graph().free_layers());
+  const LoweredStep step = lower(q.problem(), plan);
+  const std::string text = gantt(step, uncontended(step), {60, 16});
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    EXPECT_LE(line.size(), 60U);
+    lines.push_back(line);
+  }
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0].substr(0, 12), "rank 0      ");
+  // The first rank begins with forwards while the second waits, and ends with backwards.
+  EXPECT_EQ(lines[0][12], 'F');
+  EXPECT_EQ(lines[1][12], '.');
+  EXPECT_LT(lines[0].find('F'), lines[1].find('F'));
+  EXPECT_LT(lines[1].find('B'), lines[0].find('B'));
+}
+
+}  // namespace
+}  // namespace towtank
