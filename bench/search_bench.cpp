@@ -46,9 +46,9 @@ void search(benchmark::State& state, const char* model, int devices, int sequenc
   for (auto _ : state) counts = BestFirstSearch().search(q->problem, {}).counts;
   state.counters["plans"] = static_cast<double>(counts.plans);
   state.counters["costed"] = static_cast<double>(counts.costed);
-  state.counters["s/plan"] =
-      benchmark::Counter(static_cast<double>(counts.plans),
-                         benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["s/plan"] = benchmark::Counter(
+      static_cast<double>(counts.plans),
+      benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 BENCHMARK_CAPTURE(search, llama_70b_64, "llama-3.1-70b", 64, 8192, 128)
     ->Unit(benchmark::kMillisecond);

@@ -104,8 +104,8 @@ void add_input(const PlanProblem& problem, Prediction& out) {
     out.assumptions.emplace_back("storage bandwidth is not stated: input loading is not counted");
     return;
   }
-  const Seconds load = Bytes{w.global_batch * w.input_bytes->value} /
-                       *problem.platform->storage_bandwidth;
+  const Seconds load =
+      Bytes{w.global_batch * w.input_bytes->value} / *problem.platform->storage_bandwidth;
   out.step.input = std::max(Seconds{0}, load - out.step_time);
   out.step_time += out.step.input;
 }
@@ -114,8 +114,8 @@ void add_assumptions(const PlanProblem& problem, const Plan& plan, Prediction& o
   auto& list = out.assumptions;
   for (const NetworkView::Level& level : problem.view.levels) {
     if (level.assumed) {
-      list.push_back("bandwidth of level " + level.name + " is not stated: " +
-                     to_text(level.bandwidth) + " a device assumed");
+      list.push_back("bandwidth of level " + level.name +
+                     " is not stated: " + to_text(level.bandwidth) + " a device assumed");
     }
   }
   if (problem.view.mixed) {
@@ -153,8 +153,8 @@ std::variant<PlanProblem, TooManyDevices> make_problem(const ModelGraph& graph,
   p.view = network_view(platform, allocation);
   p.capacity = p.device().memory;
   for (const Allocation::Part& part : allocation.parts) {
-    p.capacity = std::min(
-        p.capacity, platform.device_kinds[platform.node_kinds[part.kind].device].memory);
+    p.capacity =
+        std::min(p.capacity, platform.device_kinds[platform.node_kinds[part.kind].device].memory);
   }
   const std::array<DType, 4> wider{workload.precision, DType::kFp16, DType::kBf16, DType::kFp32};
   for (const DType d : wider) {

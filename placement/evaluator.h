@@ -39,11 +39,11 @@ struct PlanProblem {
   const Platform* platform = nullptr;
   const CostModel* costs = nullptr;
   NetworkView view;
-  Bytes capacity;          ///< device memory: the least over the allocated kinds
-  FlopPerSecond peak;      ///< dense peak of the workload's precision, for MFU
-  bool peak_assumed = false;            ///< the device has no such units: a wider dtype's peak
-  bool tensor_beyond_node = false;      ///< allow t larger than a node
-  std::vector<double> cut_elements;     ///< graph->cut_elements(), worked out once
+  Bytes capacity;                    ///< device memory: the least over the allocated kinds
+  FlopPerSecond peak;                ///< dense peak of the workload's precision, for MFU
+  bool peak_assumed = false;         ///< the device has no such units: a wider dtype's peak
+  bool tensor_beyond_node = false;   ///< allow t larger than a node
+  std::vector<double> cut_elements;  ///< graph->cut_elements(), worked out once
 
   [[nodiscard]] int devices() const { return view.devices; }
   [[nodiscard]] const DeviceKind& device() const { return platform->device_kinds[view.device]; }
@@ -62,7 +62,7 @@ struct StepBreakdown {
   Seconds bubble;                               ///< idle of the pipeline, hops excluded
   Seconds optimizer;
   Seconds host_gaps;
-  Seconds input;                                ///< loading that the step does not hide
+  Seconds input;  ///< loading that the step does not hide
   [[nodiscard]] Seconds compute_total() const;
   [[nodiscard]] Seconds total() const;
 };
@@ -75,15 +75,15 @@ struct Prediction {
   Seconds step_time;
   StepBreakdown step;
   Interval interval50, interval90;
-  std::array<double, kBasisCount> basis{};   ///< share of the predicted work on each basis
-  std::vector<MemoryBreakdown> memory;       ///< by pipeline rank
-  int peak_rank = 0;                         ///< pipeline rank with the largest total
+  std::array<double, kBasisCount> basis{};  ///< share of the predicted work on each basis
+  std::vector<MemoryBreakdown> memory;      ///< by pipeline rank
+  int peak_rank = 0;                        ///< pipeline rank with the largest total
   Fit fit = Fit::kFits;
   int microbatches = 1;
-  double mfu = 0, hfu = 0;                   ///< published convention (4 s q), hardware FLOP
+  double mfu = 0, hfu = 0;  ///< published convention (4 s q), hardware FLOP
   double samples_per_second = 0, tokens_per_second_per_device = 0;
   std::optional<Usd> cost_per_step;
-  std::vector<std::string> assumptions;      ///< what no source gives and was taken
+  std::vector<std::string> assumptions;  ///< what no source gives and was taken
   [[nodiscard]] const MemoryBreakdown& peak_memory() const {
     return memory[static_cast<std::size_t>(peak_rank)];
   }

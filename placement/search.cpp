@@ -24,9 +24,15 @@ struct Kept {
 
 /// Fewest stages, smallest t, p, c, e, largest b, lowest sharding stage.
 auto tie_key(const Plan& p) {
-  return std::tuple{p.pipeline * p.stages_per_rank, p.tensor,         p.pipeline,
-                    p.context,                      p.expert,         p.expert_tensor,
-                    -p.microbatch,                  p.sharding_stage, static_cast<int>(p.schedule)};
+  return std::tuple{p.pipeline * p.stages_per_rank,
+                    p.tensor,
+                    p.pipeline,
+                    p.context,
+                    p.expert,
+                    p.expert_tensor,
+                    -p.microbatch,
+                    p.sharding_stage,
+                    static_cast<int>(p.schedule)};
 }
 
 bool before(const Kept& a, const Kept& b) {
@@ -152,8 +158,7 @@ std::optional<NothingFits> nearest_plan(const PlanProblem& problem, const Search
     detail::LayoutBuilder builder(mesh);
     for (const Shape& shape : shapes) {
       Layout layout = builder.build(shape);
-      static_cast<void>(
-          solve_recompute(problem, mesh, options.pins.recompute, Bytes{0}, layout));
+      static_cast<void>(solve_recompute(problem, mesh, options.pins.recompute, Bytes{0}, layout));
       const Bytes total = detail::fullest_rank(problem, mesh, layout).total;
       if (!least || total < least->first) least = {total, detail::plan_from(mesh, layout)};
     }
@@ -170,9 +175,8 @@ Run best_first(const PlanProblem& problem, const SearchOptions& options, double 
   for (const Node& node : nodes_of(problem, options.framework, options.pins)) {
     nodes.push_back({node, node_bound(problem, node, options.framework)});
   }
-  std::stable_sort(nodes.begin(), nodes.end(), [](const BoundedNode& a, const BoundedNode& b) {
-    return a.bound < b.bound;
-  });
+  std::stable_sort(nodes.begin(), nodes.end(),
+                   [](const BoundedNode& a, const BoundedNode& b) { return a.bound < b.bound; });
   Run run(problem, options, limit);
   for (const BoundedNode& n : nodes) {
     if (n.bound > run.best().worst()) {

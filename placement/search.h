@@ -4,13 +4,14 @@
 ///
 /// Best first: nodes (t, c, e, tau, b) are taken in the order of
 ///
-///     LB0 = B t c S / (b N)          S: forward and backward of all layers, one microbatch, one rank
+///     LB0 = B t c S / (b N)          S: forward and backward of all layers, one microbatch, one
+///     rank
 ///
 /// which is the time of a pipeline without bubble, data reduction or optimizer, and so never above
 /// the time of any plan over the node. A plan is costed only if its own bound (recurrence.h) beats
-/// the worst plan kept. The search ends when LB0 reaches that plan: nothing left can enter the list.
-/// Recomputation is solved for: the least (none, then selective, then some layers whole, then all)
-/// with which every pipeline rank fits.
+/// the worst plan kept. The search ends when LB0 reaches that plan: nothing left can enter the
+/// list. Recomputation is solved for: the least (none, then selective, then some layers whole, then
+/// all) with which every pipeline rank fits.
 ///
 /// Ties: fewest stages, smallest t, p, c, e, largest b. Same result for every run.
 /// Not modelled: fewer devices than given; uneven replicas; contention (sim/).
@@ -28,8 +29,8 @@ namespace towtank {
 struct SearchOptions {
   Framework framework = Framework::kMegatron;
   Pins pins;
-  int top = 10;                    ///< plans to return, >= 1
-  double memory_limit = 0.95;      ///< share of device memory that a plan may need; (0, 1]
+  int top = 10;                ///< plans to return, >= 1
+  double memory_limit = 0.95;  ///< share of device memory that a plan may need; (0, 1]
 };
 
 struct RankedPlan {
@@ -45,23 +46,23 @@ struct Baseline {
 };
 
 struct SearchCounts {
-  std::int64_t plans = 0;             ///< in the space (recomputation not counted as an axis)
+  std::int64_t plans = 0;  ///< in the space (recomputation not counted as an axis)
   std::int64_t pruned_by_bound = 0;
   std::int64_t pruned_by_memory = 0;
-  std::int64_t costed = 0;            ///< step times worked out whole
+  std::int64_t costed = 0;  ///< step times worked out whole
 };
 
 /// Nothing fits: the plan that comes nearest, and what it lacks.
 struct NothingFits {
   RankedPlan nearest;
-  Bytes needed, available;            ///< on its fullest rank
+  Bytes needed, available;  ///< on its fullest rank
 };
 
 struct SearchResult {
-  std::vector<RankedPlan> plans;      ///< fastest first
+  std::vector<RankedPlan> plans;  ///< fastest first
   std::vector<Baseline> baselines;
   SearchCounts counts;
-  bool borderline_allowed = false;    ///< nothing fits within memory_limit; these lie within 100 %
+  bool borderline_allowed = false;  ///< nothing fits within memory_limit; these lie within 100 %
   std::optional<NothingFits> nothing_fits;
   std::vector<std::string> empty_space;  ///< reasons, if the pins leave no plan at all
 };

@@ -25,7 +25,8 @@ std::vector<int> pinned_or(const std::optional<int>& pin, std::vector<int> value
   return there ? std::vector<int>{*pin} : std::vector<int>{};
 }
 
-bool layers_take(const ModelGraph& graph, const ShardDegrees& degrees, const FrameworkRules& rules) {
+bool layers_take(const ModelGraph& graph, const ShardDegrees& degrees,
+                 const FrameworkRules& rules) {
   return std::all_of(graph.kinds.begin(), graph.kinds.end(), [&](const LayerKind& kind) {
     return check_shard(kind, degrees, rules).empty();
   });

@@ -15,7 +15,8 @@
 ///   sharding stage   what the framework has (0 or 1 in a pipeline unless it allows more); 0 only
 ///                    where D c = 1, because stage 1 has its traffic and less memory
 ///   sequence par.    with t > 1 wherever the framework has it, for the same reason
-/// A pin keeps one value of an axis. Recomputation is not an axis: the least that fits is solved for.
+/// A pin keeps one value of an axis. Recomputation is not an axis: the least that fits is solved
+/// for.
 #include <functional>
 #include <optional>
 #include <string>

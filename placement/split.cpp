@@ -12,8 +12,8 @@ namespace towtank {
 namespace {
 
 /// Fills stages from the back, each as full as the cap allows while leaving a layer for every
-/// earlier stage; nullopt if layers are left over. Filling from the back gives the last stage, which
-/// holds the head, no more than it can take and leaves slack to the first.
+/// earlier stage; nullopt if layers are left over. Filling from the back gives the last stage,
+/// which holds the head, no more than it can take and leaves slack to the first.
 std::optional<std::vector<int>> fill(const std::vector<double>& prefix, double first, double last,
                                      int stages, double cap) {
   const int layers = static_cast<int>(prefix.size()) - 1;
@@ -111,7 +111,9 @@ std::vector<int> balanced_split(int layers, Seconds layer_time, Seconds first, S
   if (time <= 0) return even_split(layers, stages);
   const double cap =
       uniform_bottleneck(layers, time, first.value, last.value, stages) * (1 + 1e-12);
-  const auto fits = [&](double extra) { return static_cast<int>(std::floor((cap - extra) / time)); };
+  const auto fits = [&](double extra) {
+    return static_cast<int>(std::floor((cap - extra) / time));
+  };
   std::vector<int> size(static_cast<std::size_t>(stages), std::max(1, fits(0)));
   size.front() = std::max(1, fits(stages == 1 ? first.value + last.value : first.value));
   if (stages > 1) size.back() = std::max(1, fits(last.value));

@@ -58,8 +58,8 @@ void check_batch(const PlanProblem& p, const Pins& pins, std::vector<std::string
                   " (valid data degrees: " + divisors_text(batch) + ")");
   } else if (replicas > 0 && pins.microbatch && batch / replicas % *pins.microbatch != 0) {
     out.push_back("microbatch=" + n(*pins.microbatch) + " does not divide the " +
-                  n(batch / replicas) + " samples of a replica (valid: " +
-                  divisors_text(batch / replicas) + ")");
+                  n(batch / replicas) +
+                  " samples of a replica (valid: " + divisors_text(batch / replicas) + ")");
   } else if (replicas == 0 && pins.microbatch && batch % *pins.microbatch != 0) {
     out.push_back("microbatch=" + n(*pins.microbatch) + " does not divide a global batch of " +
                   n(batch));
@@ -101,8 +101,8 @@ void check_framework(Framework framework, const Pins& pins, std::vector<std::str
       std::find(schedules.begin(), schedules.end(), *pins.schedule) == schedules.end()) {
     std::string have;
     for (const ScheduleKind kind : schedules) {
-      have += (have.empty() ? "" : ", ") +
-              std::string(kScheduleNames[static_cast<std::size_t>(kind)]);
+      have +=
+          (have.empty() ? "" : ", ") + std::string(kScheduleNames[static_cast<std::size_t>(kind)]);
     }
     out.push_back(name + " does not run schedule " +
                   std::string(kScheduleNames[static_cast<std::size_t>(*pins.schedule)]) +
@@ -124,7 +124,8 @@ std::vector<std::string> why_empty(const PlanProblem& problem, Framework framewo
   check_layers(problem, framework, pins, out);
   check_framework(framework, pins, out);
   if (!out.empty()) return out;
-  out.push_back("no split of " + n(problem.devices()) + " devices over tensor, pipeline, data and "
+  out.push_back("no split of " + n(problem.devices()) +
+                " devices over tensor, pipeline, data and "
                 "context leaves a data degree that divides a global batch of " +
                 n(problem.workload->global_batch) + " and satisfies the pins together");
   return out;

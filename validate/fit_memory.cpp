@@ -11,9 +11,9 @@ namespace towtank {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-constexpr double kHuber = 0.05;         // relative error beyond which a row pulls with constant force
-constexpr double kFactorWidth = 0.15;   // prior widths
-constexpr double kContextWidth = 3.0;   // GiB
+constexpr double kHuber = 0.05;  // relative error beyond which a row pulls with constant force
+constexpr double kFactorWidth = 0.15;  // prior widths
+constexpr double kContextWidth = 3.0;  // GiB
 
 struct Row {
   std::string id, fold;
@@ -118,7 +118,8 @@ std::vector<MemoryFit> fit_memory(std::span<const Case> cases, const CostModelMa
   }
   faults.throw_if_any();
   std::vector<MemoryFit> out;
-  for (auto& [key, rows] : by_record) out.push_back(fit_rows(std::move(rows), key.first, key.second));
+  for (auto& [key, rows] : by_record)
+    out.push_back(fit_rows(std::move(rows), key.first, key.second));
   return out;
 }
 

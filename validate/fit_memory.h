@@ -22,7 +22,7 @@ struct MemoryFit {
   Framework framework = Framework::kMegatron;
   std::string generation;
   double reserved_factor = 1;
-  std::optional<Bytes> context;   ///< nullopt: no case shows the device total
+  std::optional<Bytes> context;  ///< nullopt: no case shows the device total
   int rows = 0;
   std::vector<FoldError> errors;  ///< log(measured / predicted)
 };

@@ -228,7 +228,9 @@ void set_spread(RuntimeFit& fit, const std::vector<Row>& rows) {
   for (const auto& [value, w] : errors) variance += w * (value - mean) * (value - mean) / total;
   const double widen = std::sqrt(1.0 + 1.0 / static_cast<double>(folds.size()));
   const double median = quantile(errors, 0.5);
-  const auto at = [&](double q) { return std::exp(median + widen * (quantile(errors, q) - median)); };
+  const auto at = [&](double q) {
+    return std::exp(median + widen * (quantile(errors, q) - median));
+  };
   RuntimeCosts& costs = fit.record.costs;
   costs.low50 = at(0.25);
   costs.high50 = at(0.75);
@@ -239,7 +241,8 @@ void set_spread(RuntimeFit& fit, const std::vector<Row>& rows) {
   evidence.held_out_rows = static_cast<int>(fit.errors.size());
   evidence.bias = mean;
   evidence.spread = std::sqrt(variance);
-  evidence.held_out = std::to_string(folds.size()) + " folds (set, model shape, sequence), each left out";
+  evidence.held_out =
+      std::to_string(folds.size()) + " folds (set, model shape, sequence), each left out";
 }
 
 RuntimeFit fit_rows(std::vector<Row> rows, Framework framework, const std::string& generation,
@@ -257,17 +260,15 @@ RuntimeFit fit_rows(std::vector<Row> rows, Framework framework, const std::strin
   for (int j = 0; j < kConstants; ++j) {
     const Prior& prior = kPriors[static_cast<std::size_t>(j)];
     const double error = kHuber * std::sqrt(covariance(j, j));
-    fit.constants.push_back(
-        {prior.name, std::exp(all.theta[j]), error, error < 0.5 * prior.width});
+    fit.constants.push_back({prior.name, std::exp(all.theta[j]), error, error < 0.5 * prior.width});
   }
   std::set<std::string> folds;
   for (const Row& row : rows) folds.insert(row.fold);
   for (const std::string& fold : folds) {
     std::vector<Row> seen, left;
     for (const Row& row : rows) (row.fold == fold ? left : seen).push_back(row);
-    const Theta theta = seen.empty()
-                            ? prior_mean()
-                            : solve(residuals, seen, all.theta, kFoldIterations).theta;
+    const Theta theta =
+        seen.empty() ? prior_mean() : solve(residuals, seen, all.theta, kFoldIterations).theta;
     const Eigen::VectorXd r = residuals(left, theta);
     for (std::size_t i = 0; i < left.size(); ++i) {
       fit.errors.push_back({left[i].item->id, fold, r[static_cast<Eigen::Index>(i)]});

@@ -20,8 +20,7 @@ Seconds add_op(LayerCost& out, const OpSignature& signature, const CostModel& co
   kernels += signature.kernels;
   const OpCost cost = costs.op(signature);
   const bool attention = signature.kind == OpKind::kAttention && signature.fused;
-  const Seconds time =
-      (attention ? runtime.attention_factor : runtime.compute_factor) * cost.time;
+  const Seconds time = (attention ? runtime.attention_factor : runtime.compute_factor) * cost.time;
   out.basis[index_of(cost.basis)] += time;
   return time;
 }
@@ -61,7 +60,8 @@ Seconds exposed(const LocalCollective& call, Seconds t, Seconds attention, int c
 }
 
 void add_collectives(LayerCost& out, const LocalLayer& layer, const Compute& compute,
-                     const CostModel& costs, const AxisGroups& groups, const FrameworkRules& rules) {
+                     const CostModel& costs, const AxisGroups& groups,
+                     const FrameworkRules& rules) {
   const int context = groups.of(Axis::kContext).size;
   Seconds hidden;
   for (const LocalCollective& call : layer.collectives) {
@@ -74,10 +74,10 @@ void add_collectives(LayerCost& out, const LocalLayer& layer, const Compute& com
     const auto [forward, basis] = lone(call.forward);
     const Seconds backward = call.backward == call.forward ? forward : lone(call.backward).first;
     const std::size_t axis = index_of(call.axis);
-    out.exposed_forward[axis] += exposed(call, call.forward_count * forward,
-                                         compute.attention_forward, context, rules);
-    out.exposed_backward[axis] += exposed(call, call.backward_count * backward,
-                                          compute.attention_backward, context, rules);
+    out.exposed_forward[axis] +=
+        exposed(call, call.forward_count * forward, compute.attention_forward, context, rules);
+    out.exposed_backward[axis] +=
+        exposed(call, call.backward_count * backward, compute.attention_backward, context, rules);
     hidden += call.hidden_backward_count * forward;
     out.basis[index_of(basis)] += call.forward_count * forward + call.backward_count * backward;
   }
@@ -111,11 +111,10 @@ LayerCost layer_cost(const LocalLayer& layer, const CostModel& costs, const Axis
   LayerCost out;
   const Compute compute = add_ops(out, layer, costs, runtime);
   add_collectives(out, layer, compute, costs, groups, rules);
-  out.host_gap_forward = std::max(
-      Seconds{0}, compute.kernels_forward * runtime.host_per_kernel - compute.forward);
-  out.host_gap_backward =
-      std::max(Seconds{0}, compute.kernels_backward * runtime.host_per_kernel -
-                               compute.input_grad - compute.weight_grad);
+  out.host_gap_forward =
+      std::max(Seconds{0}, compute.kernels_forward * runtime.host_per_kernel - compute.forward);
+  out.host_gap_backward = std::max(Seconds{0}, compute.kernels_backward * runtime.host_per_kernel -
+                                                   compute.input_grad - compute.weight_grad);
   out.forward = compute.forward + out.host_gap_forward;
   out.input_grad = compute.input_grad + out.host_gap_backward;
   out.weight_grad = compute.weight_grad;

@@ -7,8 +7,8 @@
 ///   input_grad  = sum op(input_grad) + host gap + exposed backward
 ///   weight_grad = sum op(weight_grad)
 ///   op          = its lone time (CostModel) * compute_factor, or attention_factor
-///   host gap    = max(0, kernels of the pass * host_per_kernel - sum op)   device waits for launches
-///   exposed     = t_c (1 - tensor_overlap)                              tensor axis
+///   host gap    = max(0, kernels of the pass * host_per_kernel - sum op)   device waits for
+///   launches exposed     = t_c (1 - tensor_overlap)                              tensor axis
 ///               = max(0, t_c - (c-1)/c attention) where a ring overlaps attention
 ///               = max(0, hidden t_c - weight_grad) for repeated gathers of weight gradients
 ///               = t_c                                                   otherwise

@@ -40,8 +40,8 @@ void set_recompute(Layout&, int full_layers_per_stage, bool selective_rest);
 /// whole layers a stage, all; of two mixes with whole layers the one that repeats less time.
 /// False if even recomputing everything does not fit (the layout then recomputes everything).
 /// A pinned mode is applied and only checked.
-[[nodiscard]] bool solve_recompute(const PlanProblem&, const Mesh&, const std::optional<RecomputeMode>&,
-                                   Bytes limit, Layout&);
+[[nodiscard]] bool solve_recompute(const PlanProblem&, const Mesh&,
+                                   const std::optional<RecomputeMode>&, Bytes limit, Layout&);
 
 /// Never above the step time of the layout.
 [[nodiscard]] Seconds quick_bound(const Mesh&, const Layout&, std::vector<StageTime>& scratch);

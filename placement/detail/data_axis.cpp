@@ -26,9 +26,8 @@ DataAxis::DataAxis(const PlanProblem& problem, const Mesh& mesh, const Layout& l
   const int stage_devices = inner * layout.data;
   pair_ = group_shape(problem.view, layout.pipeline > 1 ? 2 : 1, stage_devices);
   const Workload& w = *problem.workload;
-  state_ = layout.states
-               ? *layout.states
-               : state_bytes(mesh.rules().framework, w.precision, w.optimizer).value;
+  state_ = layout.states ? *layout.states
+                         : state_bytes(mesh.rules().framework, w.precision, w.optimizer).value;
   compute_bytes_ = w.precision == DType::kFp32 ? 4.0 : 2.0;
   if (layout.sharding_stage < 3 || shards * expert_shards <= 1) return;
   const FrameworkRules& rules = mesh.rules();
@@ -75,8 +74,9 @@ DataAxis::Extra DataAxis::per_microbatch(const StageRange& range, const StageSum
   const double interference = mesh_->runtime().interference;
   if (layout_->sharding_stage >= 3 && !kinds_.empty()) {
     const bool pipelined = layout_->pipeline > 1;
-    const bool each = (pipelined ? rules.reduce_cadence_pipeline : rules.reduce_cadence_high)
-                          .value == ReduceCadence::kPerMicrobatch;
+    const bool each =
+        (pipelined ? rules.reduce_cadence_pipeline : rules.reduce_cadence_high).value ==
+        ReduceCadence::kPerMicrobatch;
     const bool regather =
         (pipelined ? rules.reshard_in_pipeline : rules.reshard_after_forward).value;
     // Parameters that stay gathered are gathered once a step.
@@ -88,22 +88,21 @@ DataAxis::Extra DataAxis::per_microbatch(const StageRange& range, const StageSum
       const Seconds reduce = each ? kinds_[k].reduce : kinds_[k].reduce / microbatches;
       extra.forward += n * beside(forward_share * gather, cost.forward, interference);
       extra.backward +=
-          n * beside((regather ? gather : Seconds{}) + reduce,
-                     cost.backward(), interference);
+          n * beside((regather ? gather : Seconds{}) + reduce, cost.backward(), interference);
     });
     return extra;
   }
-  const ReduceCadence cadence =
-      layout_->sharding_stage < 2 ? rules.reduce_cadence_low.value
-      : layout_->pipeline > 1     ? rules.reduce_cadence_pipeline.value
-                                  : rules.reduce_cadence_high.value;
+  const ReduceCadence cadence = layout_->sharding_stage < 2 ? rules.reduce_cadence_low.value
+                                : layout_->pipeline > 1     ? rules.reduce_cadence_pipeline.value
+                                                            : rules.reduce_cadence_high.value;
   if (cadence == ReduceCadence::kPerMicrobatch && layout_->microbatches > 1) {
     // The last microbatch's reduction is the step's tail; the others lie beside their backward.
     const Seconds backward = s.input_grad + s.weight_grad;
     const Seconds reduce = reduction(s).time;
     const double repeated = 1.0 - 1.0 / layout_->microbatches;
-    extra.backward = repeated * (rules.overlap_grad_reduce.value ? beside(reduce, backward, interference)
-                                                                    : reduce);
+    extra.backward =
+        repeated *
+        (rules.overlap_grad_reduce.value ? beside(reduce, backward, interference) : reduce);
   }
   return extra;
 }
@@ -124,8 +123,7 @@ DataCost DataAxis::after_reduction(const StageSums& rank, Seconds first_forward)
   const double local = rank.dense_parameters / (sharded ? dense_.size : 1) +
                        rank.expert_parameters / (sharded ? expert_.size : 1);
   const Bytes traffic = bytes_from(local * rules.optimizer_traffic.value);
-  out.optimizer =
-      problem_->costs->op(memory_op(OpKind::kOptimizer, DType::kFp32, traffic)).time;
+  out.optimizer = problem_->costs->op(memory_op(OpKind::kOptimizer, DType::kFp32, traffic)).time;
   if (!sharded || layout_->sharding_stage >= 3) return out;
   int buckets = 1;
   const Seconds gather =

@@ -35,8 +35,8 @@ Mesh::Mesh(const PlanProblem& problem, const ShardDegrees& degrees, Framework fr
   local_.reserve(graph.kinds.size());
   cost_.reserve(graph.kinds.size());
   for (const LayerKind& kind : graph.kinds) {
-    local_.push_back(shard(kind, degrees, *rules_, problem.workload->precision,
-                           problem.workload->expert_load));
+    local_.push_back(
+        shard(kind, degrees, *rules_, problem.workload->precision, problem.workload->expert_load));
     cost_.push_back(layer_cost(local_.back(), *problem.costs, groups, *rules_, runtime_));
   }
   for (auto* prefix : {&forward_, &input_grad_, &weight_grad_, &rerun_full_, &rerun_selective_,
@@ -65,8 +65,8 @@ Mesh::Mesh(const PlanProblem& problem, const ShardDegrees& degrees, Framework fr
     sums.expert_parameters += local_[kind].expert_parameters;
   }
   const bool scattered = degrees.sequence_parallel || rules_->scatter_gather_p2p.value;
-  const double share = static_cast<double>(degrees.microbatch) / degrees.context /
-                       (scattered ? degrees.tensor : 1);
+  const double share =
+      static_cast<double>(degrees.microbatch) / degrees.context / (scattered ? degrees.tensor : 1);
   const DType wire = problem.workload->precision == DType::kFp32 ? DType::kFp32 : DType::kBf16;
   boundary_.reserve(problem.cut_elements.size());
   for (const double elements : problem.cut_elements) {
@@ -77,7 +77,9 @@ Mesh::Mesh(const PlanProblem& problem, const ShardDegrees& degrees, Framework fr
 
 void Mesh::add_layer(std::size_t kind) {
   const LayerCost& cost = cost_[kind];
-  const auto add = [](std::vector<double>& prefix, double v) { prefix.push_back(prefix.back() + v); };
+  const auto add = [](std::vector<double>& prefix, double v) {
+    prefix.push_back(prefix.back() + v);
+  };
   add(forward_, cost.forward.value);
   add(input_grad_, cost.input_grad.value);
   add(weight_grad_, cost.weight_grad.value);

@@ -14,7 +14,7 @@ namespace towtank::detail {
 /// Layers [first, last) of the free layers, plus the pinned ones at the ends of the pipeline.
 struct StageRange {
   int first = 0, last = 0;
-  int full = 0, selective = 0;   ///< of its layers: the first `full`, then `selective`
+  int full = 0, selective = 0;  ///< of its layers: the first `full`, then `selective`
   bool has_first = false, has_last = false;
 };
 
@@ -39,9 +39,13 @@ class Mesh {
   [[nodiscard]] Seconds whole_time() const;
   /// Time of one free layer, forward plus backward; of the pinned layers at either end.
   [[nodiscard]] Seconds layer_time(int layer) const;
-  [[nodiscard]] Seconds first_time() const { return first_.forward + first_.input_grad + first_.weight_grad; }
-  [[nodiscard]] Seconds last_time() const { return last_.forward + last_.input_grad + last_.weight_grad; }
-  [[nodiscard]] bool uniform() const { return uniform_; }   ///< all free layers of one kind
+  [[nodiscard]] Seconds first_time() const {
+    return first_.forward + first_.input_grad + first_.weight_grad;
+  }
+  [[nodiscard]] Seconds last_time() const {
+    return last_.forward + last_.input_grad + last_.weight_grad;
+  }
+  [[nodiscard]] bool uniform() const { return uniform_; }  ///< all free layers of one kind
   /// The layers of pipeline rank r (stages r, r + p, ...), grouped by kind and recompute mode.
   void rank_layers(std::span<const StageRange> stages, int rank, int pipeline,
                    std::vector<StageLayers>& out) const;
@@ -51,7 +55,8 @@ class Mesh {
     for (std::size_t k = 0; k < counts_.size(); ++k) {
       const int n = counts_[k][static_cast<std::size_t>(range.last)] -
                     counts_[k][static_cast<std::size_t>(range.first)] +
-                    (range.has_first ? pinned_first_[k] : 0) + (range.has_last ? pinned_last_[k] : 0);
+                    (range.has_first ? pinned_first_[k] : 0) +
+                    (range.has_last ? pinned_last_[k] : 0);
       if (n > 0) f(k, n);
     }
   }
@@ -59,7 +64,9 @@ class Mesh {
   [[nodiscard]] const LayerCost& cost(std::size_t kind) const { return cost_[kind]; }
   [[nodiscard]] std::size_t kinds() const { return local_.size(); }
   /// Elements of one microbatch that cross the cut before a free layer, on this rank.
-  [[nodiscard]] Bytes boundary(int layer) const { return boundary_[static_cast<std::size_t>(layer)]; }
+  [[nodiscard]] Bytes boundary(int layer) const {
+    return boundary_[static_cast<std::size_t>(layer)];
+  }
   [[nodiscard]] double tied_parameters() const { return tied_parameters_; }
 
  private:
@@ -68,8 +75,8 @@ class Mesh {
   ShardDegrees degrees_;
   const FrameworkRules* rules_;
   RuntimeCosts runtime_;
-  std::vector<LocalLayer> local_;   ///< by kind
-  std::vector<LayerCost> cost_;     ///< by kind
+  std::vector<LocalLayer> local_;  ///< by kind
+  std::vector<LayerCost> cost_;    ///< by kind
   std::vector<double> forward_, input_grad_, weight_grad_, rerun_full_, rerun_selective_;
   std::vector<double> dense_, expert_;
   std::vector<std::vector<int>> counts_;  ///< by kind: prefix count over free layers

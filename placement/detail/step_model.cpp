@@ -39,8 +39,8 @@ StepModel::StepModel(const PlanProblem& problem, const Mesh& mesh, const Layout&
   }
   if (layout.pipeline <= 1) return;
   sums_.back().dense_parameters += mesh.tied_parameters();
-  const GroupShape pair = group_shape(
-      problem.view, 2, mesh.degrees().tensor * mesh.degrees().context * layout.data);
+  const GroupShape pair =
+      group_shape(problem.view, 2, mesh.degrees().tensor * mesh.degrees().context * layout.data);
   const FrameworkRules& rules = mesh.rules();
   const bool async =
       (layout.stages_per_rank > 1 ? rules.async_p2p_interleaved : rules.async_p2p).value;

@@ -17,12 +17,12 @@ struct Layout {
   int sharding_stage = 0;
   int microbatches = 1;
   std::optional<StateBytes> states;  ///< nullopt: the framework's own
-  std::vector<StageRange> stages;  ///< pipeline * stages_per_rank
+  std::vector<StageRange> stages;    ///< pipeline * stages_per_rank
 };
 
 /// What reduces and gathers parameters of one pipeline rank.
 struct DataCost {
-  Seconds gather_exposed;     ///< stages 1, 2: parameters gathered after the optimizer
+  Seconds gather_exposed;  ///< stages 1, 2: parameters gathered after the optimizer
   Seconds optimizer;
 };
 
@@ -70,18 +70,18 @@ class DataAxis {
   const Layout* layout_;
   GroupShape dense_, expert_, everyone_, pair_;
   StateBytes state_;
-  double compute_bytes_ = 2;      ///< of a parameter on the wire
-  std::vector<KindCost> kinds_;   ///< sharding stage 3, one layer
+  double compute_bytes_ = 2;     ///< of a parameter on the wire
+  std::vector<KindCost> kinds_;  ///< sharding stage 3, one layer
 };
 
 /// Everything the step's time is made of.
 struct StepTimes {
   Seconds total;
   Seconds makespan;
-  Seconds data_exposed;    ///< after the pipeline, first gather and gather after optimizer included
+  Seconds data_exposed;  ///< after the pipeline, first gather and gather after optimizer included
   Seconds optimizer;
   int busiest_rank = 0;
-  Seconds busiest;         ///< its busy time
+  Seconds busiest;  ///< its busy time
 };
 
 class StepModel {

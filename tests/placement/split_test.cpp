@@ -69,7 +69,8 @@ TEST(DifferSplit, EqualLayersGoTheSameWay) {
     const double first = rng.integer(0, 1) == 0 ? 0.0 : rng.uniform(0, 4 * time);
     const double last = rng.integer(0, 1) == 0 ? 0.0 : rng.uniform(0, 4 * time);
     const std::vector<Seconds> times(static_cast<std::size_t>(layers), Seconds{time});
-    const auto bounds = balanced_split(layers, Seconds{time}, Seconds{first}, Seconds{last}, stages);
+    const auto bounds =
+        balanced_split(layers, Seconds{time}, Seconds{first}, Seconds{last}, stages);
     ASSERT_EQ(bounds.front(), 0);
     ASSERT_EQ(bounds.back(), layers);
     for (std::size_t s = 1; s < bounds.size(); ++s) EXPECT_LT(bounds[s - 1], bounds[s]);

@@ -19,7 +19,8 @@ class Question {
  public:
   Question(const std::string& config_json, const std::string& platform, int devices, int sequence,
            int global_batch, DType precision = DType::kBf16)
-      : Question(config_json, load_platform(platform), devices, sequence, global_batch, precision) {}
+      : Question(config_json, load_platform(platform), devices, sequence, global_batch, precision) {
+  }
 
   Question(const std::string& config_json, Platform platform, int devices, int sequence,
            int global_batch, DType precision = DType::kBf16)
