@@ -110,8 +110,10 @@ void add_input(const PlanProblem& problem, Prediction& out) {
   out.step_time += out.step.input;
 }
 
-void add_assumptions(const PlanProblem& problem, const Plan& plan, Prediction& out) {
+void add_assumptions(const PlanProblem& problem, const Plan& plan, const RuntimeCosts& runtime,
+                     Prediction& out) {
   auto& list = out.assumptions;
+  if (!runtime.origin.empty()) list.push_back(runtime.origin);
   for (const NetworkView::Level& level : problem.view.levels) {
     if (level.assumed) {
       list.push_back("bandwidth of level " + level.name +
@@ -197,7 +199,7 @@ Prediction ClosedFormEvaluator::evaluate(const Plan& plan) const {
   }
   out.fit = fit_of(out.peak_memory().total(), problem_->capacity);
   add_rates(*problem_, mesh, layout, out);
-  add_assumptions(*problem_, plan, out);
+  add_assumptions(*problem_, plan, mesh.runtime(), out);
   return out;
 }
 

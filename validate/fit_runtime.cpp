@@ -236,13 +236,14 @@ void set_spread(RuntimeFit& fit, const std::vector<Row>& rows) {
   costs.high50 = at(0.75);
   costs.low90 = at(0.05);
   costs.high90 = at(0.95);
-  FitEvidence& evidence = fit.record.evidence;
-  evidence.rows = static_cast<int>(rows.size());
-  evidence.held_out_rows = static_cast<int>(fit.errors.size());
-  evidence.bias = mean;
-  evidence.spread = std::sqrt(variance);
-  evidence.held_out =
-      std::to_string(folds.size()) + " folds (set, model shape, sequence), each left out";
+  RuntimeRecord& record = fit.record;
+  record.rows = static_cast<int>(rows.size());
+  record.folds = static_cast<int>(folds.size());
+  record.bias = mean;
+  record.spread = std::sqrt(variance);
+  std::set<std::string> sets;
+  for (const Row& row : rows) sets.insert(row.item->set());
+  record.sets.assign(sets.begin(), sets.end());
 }
 
 RuntimeFit fit_rows(std::vector<Row> rows, Framework framework, const std::string& generation,

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "model/cost/calibration.h"
+#include "model/cost/runtime_record.h"
 #include "validate/predict_case.h"
 
 namespace towtank {
@@ -42,7 +42,7 @@ struct FoldError {
 };
 
 struct RuntimeFit {
-  FrameworkRecord record;
+  RuntimeRecord record;
   std::vector<FittedConstant> constants;
   std::vector<FoldError> errors;
 };
@@ -51,5 +51,9 @@ struct RuntimeFit {
 /// Cases without a step time are left out. Throws InputError if a case is never_fitted.
 [[nodiscard]] std::vector<RuntimeFit> fit_runtime(std::span<const Case> cases,
                                                   const CostModelMaker& costs);
+
+/// Runtime and memory constants of every record, as one calibration.
+[[nodiscard]] RuntimeCalibration fit_calibration(std::span<const Case> cases,
+                                                 const CostModelMaker& costs);
 
 }  // namespace towtank

@@ -5,6 +5,7 @@
 ///
 /// Basis is always kAnalytic. Not modelled beside what the formulas leave out: hosts that run ahead
 /// of the device from op to op.
+#include <array>
 #include <string>
 
 #include "model/cost/collective_cost.h"
@@ -20,6 +21,8 @@ class AnalyticCostModel final : public CostModel {
   AnalyticCostModel(const DeviceKind& device, NetworkView view);
   [[nodiscard]] OpCost op(const OpSignature&) const override;
   [[nodiscard]] CollectiveCost collective(const CollectiveCall&) const override;
+  /// Fitted constants that are shipped for the framework and the device (runtime_record.h).
+  [[nodiscard]] RuntimeCosts runtime(Framework) const override;
   [[nodiscard]] std::string description() const override;
 
  private:
@@ -27,6 +30,7 @@ class AnalyticCostModel final : public CostModel {
   std::string device_name_;
   NetworkView view_;
   CollectiveParameters collectives_;
+  std::array<RuntimeCosts, kFrameworkCount> runtime_;
 };
 
 }  // namespace towtank

@@ -25,22 +25,22 @@ inline constexpr std::array<std::string_view, kBasisCount> kBasisNames{"measured
                                                                        "extrapolated", "analytic"};
 
 struct OpCost {
-  Seconds time;       ///< launch + max(compute, memory); their sum where kernels follow in turn
-  Seconds compute;    ///< work / achieved rate
-  Seconds memory;     ///< traffic / achieved bandwidth
+  Seconds time;     ///< launch + max(compute, memory); their sum where kernels follow in turn
+  Seconds compute;  ///< work / achieved rate
+  Seconds memory;   ///< traffic / achieved bandwidth
   Seconds launch;
   Basis basis = Basis::kAnalytic;
 };
 
 struct CollectiveCall {
   Collective op = Collective::kAllReduce;
-  Bytes payload;      ///< as nccl-tests counts it
+  Bytes payload;  ///< as nccl-tests counts it
   GroupShape group;
 };
 
 struct CollectiveCost {
   Seconds launch, latency, transfer;
-  int level = 0;      ///< NetworkView level whose bandwidth binds
+  int level = 0;  ///< NetworkView level whose bandwidth binds
   Basis basis = Basis::kAnalytic;
   [[nodiscard]] constexpr Seconds time() const { return launch + latency + transfer; }
 };
@@ -48,19 +48,20 @@ struct CollectiveCost {
 /// What a framework adds to the work itself on one kind of device: fitted on whole training steps,
 /// documented or zero until then.
 struct RuntimeCosts {
-  Seconds host_per_kernel;   ///< host time to launch one kernel: a layer of n kernels takes no less
-                             ///< than n of these, however small its kernels are
+  Seconds host_per_kernel;  ///< host time to launch one kernel: a layer of n kernels takes no less
+                            ///< than n of these, however small its kernels are
   double compute_factor = 1.0;    ///< its kernels over those of the op costs: older libraries,
                                   ///< unfused element-wise chains
   double attention_factor = 1.0;  ///< its fused attention over that of the op costs, instead
-  Seconds per_microbatch;    ///< gaps of one stage and microbatch: data, timers, synchronisation
-  Seconds per_step;          ///< the same once a step
-  double interference = 0.1; ///< share by which overlapped communication slows computation
-  std::optional<Bytes> context_bytes;      ///< outside the allocator; nullopt: the framework row's
-  std::optional<double> reserved_factor;   ///< reserved over allocated; the same
-  double low50 = 1.0, high50 = 1.35;  ///< measured over predicted step time: quartiles
-  double low90 = 0.85, high90 = 1.7;  ///< and 5 % to 95 %
+  Seconds per_microbatch;     ///< gaps of one stage and microbatch: data, timers, synchronisation
+  Seconds per_step;           ///< the same once a step
+  double interference = 0.1;  ///< share by which overlapped communication slows computation
+  std::optional<Bytes> context_bytes;     ///< outside the allocator; nullopt: the framework row's
+  std::optional<double> reserved_factor;  ///< reserved over allocated; the same
+  double low50 = 1.0, high50 = 1.35;      ///< measured over predicted step time: quartiles
+  double low90 = 0.85, high90 = 1.7;      ///< and 5 % to 95 %
   Basis basis = Basis::kAnalytic;
+  std::string origin;  ///< which record it is, for reports; empty: none
 };
 
 class CostModel {

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Constants of a framework on one generation of devices, fitted on whole training steps: the part
+/// of a calibration that microbenchmarks cannot give. Shipped in model/cost/library/*.json
+/// ("format": "towtank-calibration"); `towtank validate CASES --fit FILE` makes such a file.
+///
+///   order of choice for (framework, device)      interval         basis
+///   record of its device kind                    as fitted        interpolated
+///   record of its generation                     as fitted        interpolated
+///   record of the framework that stands in       log doubled      extrapolated
+///   none: RuntimeCosts{}                         uncalibrated     analytic
+///
+/// Megatron-LM and NeMo run the same kernels and stand in for each other.
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+#include "model/cost/cost_model.h"
+#include "platforms/embedded_library.h"
+
+namespace towtank {
+
+struct RuntimeRecord {
+  Framework framework = Framework::kMegatron;
+  std::string device_kind;  ///< empty: any device of the generation
+  std::string generation;
+  RuntimeCosts costs;
+  std::vector<std::string> identified;  ///< constants that the cases tell; the others are the prior
+  // Evidence: what was fitted on, and the out-of-fold errors log(measured / predicted).
+  std::vector<std::string> sets;
+  int rows = 0, folds = 0;
+  double bias = 0, spread = 0;
+};
+
+struct RuntimeCalibration {
+  std::string name;
+  std::string command;  ///< what made it
+  std::string source;   ///< who measured the cases
+  std::vector<RuntimeRecord> records;
+};
+
+/// Throws InputError with every fault.
+[[nodiscard]] RuntimeCalibration parse_runtime_calibration(const JsonFile&);
+[[nodiscard]] Json to_json(const RuntimeCalibration&);
+
+/// The files of model/cost/library, generated at build time.
+[[nodiscard]] std::span<const EmbeddedFile> embedded_calibrations();
+/// All records of embedded_calibrations(), read once.
+[[nodiscard]] std::span<const RuntimeRecord> shipped_runtime_records();
+
+/// What a framework costs on a device by the order above; `origin` says which record it is.
+[[nodiscard]] RuntimeCosts runtime_costs(std::span<const RuntimeRecord>, Framework,
+                                         const DeviceKind&);
+
+}  // namespace towtank

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/fit_memory.h"
+#include "validate/fit_runtime.h"
+
+namespace towtank {
+
+RuntimeCalibration fit_calibration(std::span<const Case> cases, const CostModelMaker& costs) {
+  RuntimeCalibration out;
+  for (RuntimeFit& fit : fit_runtime(cases, costs)) out.records.push_back(std::move(fit.record));
+  for (const MemoryFit& fit : fit_memory(cases, costs)) {
+    for (RuntimeRecord& record : out.records) {
+      if (record.framework != fit.framework || record.generation != fit.generation) continue;
+      record.costs.reserved_factor = fit.reserved_factor;
+      record.costs.context_bytes = fit.context;
+    }
+  }
+  return out;
+}
+
+}  // namespace towtank
