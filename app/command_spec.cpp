@@ -54,8 +54,8 @@ Options question_options() {
       {"--devices", "N", kWhere, "devices, taken in the order of the platform's nodes",
        ValueKind::kText},
       {"--framework", "NAME", kHow,
-       "megatron (default), megatron-deepspeed, nemo, fsdp, torchtitan, deepspeed, "
-       "towtank-runtime",
+       "megatron (default), megatron-2021, megatron-deepspeed, nemo, fsdp, torchtitan, "
+       "deepspeed, towtank-runtime",
        ValueKind::kChoice, all_of(kFrameworkNames)},
       {"--tensor-beyond-node", "", kHow, "let tensor groups span nodes", ValueKind::kNone},
   };
