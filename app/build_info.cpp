@@ -8,9 +8,17 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "platforms/catalogue.h"
+#include "sim/simulate.h"
 
 namespace towtank {
 namespace {
+
+/// A part that a build may lack.
+struct Component {
+  std::string name;
+  bool present = false;
+  std::string says;  ///< what it is for, or why it is absent
+};
 
 std::vector<Library> libraries_of(std::string_view list) {
   std::vector<Library> out;
@@ -29,14 +37,21 @@ BuildInfo make_info() {
   info.version = TOWTANK_VERSION;
   info.compiler = TOWTANK_COMPILER;
   info.libraries = libraries_of(TOWTANK_LIBRARIES);
-  info.components = {
+  return info;
+}
+
+/// What this build can do; the worker that simulates is a program of its own.
+std::vector<Component> find_components() {
+  const bool simulates = !find_worker().empty();
+  return {
       {"closed form", true, "plan, predict: step time, memory and cost without a device"},
-      {"SimGrid", false, "simulation with contention is not part of this version"},
+      {"SimGrid", simulates,
+       simulates ? "simulate: shared links, through towtank-sim"
+                 : "towtank-sim is not here: install libsimgrid-dev and build again"},
       {"libtorch", false, "running plans and measuring layers is not part of this version"},
       {"CUPTI", false, "measuring kernels is not part of this version"},
       {"NCCL", false, "measuring collectives is not part of this version"},
   };
-  return info;
 }
 
 /// The catalogue is data: whether each of its files is read is what a doctor should try.
@@ -67,7 +82,7 @@ std::string doctor_json(const CatalogueCheck& catalogue) {
   Json out{{"format", "towtank-doctor"}, {"version", 1}, {"towtank", TOWTANK_VERSION}};
   out["catalogue"] = {{"machines", catalogue.machines}, {"faults", catalogue.faults}};
   out["components"] = Json::array();
-  for (const Component& c : build_info().components) {
+  for (const Component& c : find_components()) {
     out["components"].push_back({{"name", c.name}, {"present", c.present}, {"says", c.says}});
   }
   return to_text(out);
@@ -109,7 +124,7 @@ Outcome run_doctor(const Arguments& arguments, const Terminal& terminal) {
     return outcome;
   }
   TextTable table({{"", Align::kLeft, 2}, {"", Align::kLeft, 2}, {"", Align::kLeft, 2}});
-  for (const Component& c : build_info().components) {
+  for (const Component& c : find_components()) {
     table.add_row({c.present ? "ok" : "absent", c.name, c.says});
   }
   table.add_row({catalogue.faults.empty() ? "ok" : "FAULT", "catalogue",
