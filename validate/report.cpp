@@ -60,6 +60,16 @@ std::string worst_table(const Validation& v) {
          "r: how the part's share goes with the signed error over the cases of its set\n";
 }
 
+std::string choice_table(const Validation& v) {
+  if (v.choices.empty()) return "";
+  Columns table{{{"predicted fastest", "took", "plan", "regret %", "best", "plan"}}, {2, 5}};
+  for (const WorstChoice& w : v.choices) {
+    table.rows.push_back({w.chosen, to_text(w.chosen_time), w.chosen_plan, percent_cell(w.regret),
+                          to_text(w.best_time), w.best_plan});
+  }
+  return "\n" + detail::to_text(table);
+}
+
 std::string component_table(const Validation& v) {
   Columns table{{{"component, %", "set", "n", "MAPE", "bias"}}, {1}};
   for (const SetScore& set : v.sets) {
@@ -97,7 +107,7 @@ std::string assumption_lines(const Validation& v) {
 std::string report_text(const Validation& v) {
   std::string out = time_table(v) + "\n" + memory_table(v);
   if (!v.worst.empty()) out += "\n" + worst_table(v);
-  return out + component_table(v) + verdict_lines(v) + assumption_lines(v);
+  return out + choice_table(v) + component_table(v) + verdict_lines(v) + assumption_lines(v);
 }
 
 }  // namespace towtank

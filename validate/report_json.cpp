@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "placement/explain.h"
 #include "validate/report.h"
 
 namespace towtank {
@@ -51,6 +52,47 @@ Json score_json(const SetScore& set) {
   return json;
 }
 
+Json choices_json(const std::vector<WorstChoice>& choices) {
+  Json json = Json::array();
+  for (const WorstChoice& w : choices) {
+    json.push_back({{"chosen", w.chosen},
+                    {"best", w.best},
+                    {"chosen_s", w.chosen_time.value},
+                    {"best_s", w.best_time.value},
+                    {"regret", w.regret}});
+  }
+  return json;
+}
+
+/// A case, and the parts of its predicted step and memory that are not zero.
+Json case_json(const ValidatedCase& c) {
+  const CasePrediction& p = c.prediction;
+  Json json = Json::object();
+  json["id"] = c.input.id;
+  json["plan"] = short_text(p.plan);
+  json["framework"] = kFrameworkNames[static_cast<std::size_t>(p.plan.framework)];
+  const auto& m = c.input.measured;
+  json["measured"] = {
+      {"step_time_s", m.step_time ? Json(m.step_time->value) : Json(nullptr)},
+      {"peak_memory_bytes", m.peak_memory ? Json(m.peak_memory->value) : Json(nullptr)},
+      {"outcome", outcome_name(m.outcome)}};
+  json["predicted"] = {{"step_time_s", p.step_time.value},
+                       {"peak_memory_bytes", p.peak_memory.value},
+                       {"outcome", outcome_name(p.outcome)}};
+  json["error"] = number_or_null(time_error(c));
+  json["memory_error"] = number_or_null(memory_error(c));
+  Json step = Json::object(), memory = Json::object();
+  for (const StepTerm& term : step_terms(p.whole.step)) {
+    if (term.time.value != 0) step[term.name] = term.time.value;
+  }
+  for (const MemoryTerm& term : memory_terms(p.whole.peak_memory())) {
+    if (term.bytes.value != 0) memory[term.name] = term.bytes.value;
+  }
+  json["step_s"] = std::move(step);
+  json["memory_bytes"] = std::move(memory);
+  return json;
+}
+
 Json assumptions_json(const std::vector<SharedAssumption>& assumptions) {
   Json json = Json::array();
   for (const SharedAssumption& a : assumptions) {
@@ -74,9 +116,12 @@ Json report_json(const Validation& v) {
                              {"error", w.error},
                              {"reason", w.reason}});
   }
+  json["choices"] = choices_json(v.choices);
   json["wrong_verdicts"] = v.wrong_verdicts;
   json["assumptions"] = assumptions_json(v.assumptions);
   json["model_assumptions"] = assumptions_json(v.model_assumptions);
+  json["cases"] = Json::array();
+  for (const ValidatedCase& c : v.cases) json["cases"].push_back(case_json(c));
   return json;
 }
 

@@ -65,7 +65,7 @@ std::vector<SharedAssumption> shared_assumptions(const std::vector<ValidatedCase
   return out;
 }
 
-std::vector<WorstCase> worst_cases(const std::vector<ValidatedCase>& cases,
+std::vector<WorstCase> worst_cases(const std::vector<ValidatedCase>& cases, bool several_sets,
                                    const ReasonFinder& reasons) {
   std::vector<const ValidatedCase*> order;
   for (const ValidatedCase& c : cases) {
@@ -74,12 +74,49 @@ std::vector<WorstCase> worst_cases(const std::vector<ValidatedCase>& cases,
   std::stable_sort(order.begin(), order.end(), [](const ValidatedCase* a, const ValidatedCase* b) {
     return std::abs(*time_error(*a)) > std::abs(*time_error(*b));
   });
-  if (order.size() > kWorstCases) order.resize(kWorstCases);
   std::vector<WorstCase> out;
+  std::map<std::string, int> of_set;
   for (const ValidatedCase* c : order) {
+    if (out.size() == kWorstCases) break;
+    if (several_sets && ++of_set[c->input.set()] > kWorstOfASet) continue;
     out.push_back({c->input.id, *time_error(*c), *c->input.measured.step_time,
                    c->prediction.step_time, reasons.reason(*c)});
   }
+  return out;
+}
+
+/// Of plans predicted alike the first stands for all.
+std::vector<WorstChoice> worst_choices(const std::vector<ValidatedCase>& cases) {
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<const ValidatedCase*>> groups;
+  for (const ValidatedCase& c : cases) {
+    if (!c.input.measured.step_time) continue;
+    auto& group = groups[c.input.group_key];
+    if (group.empty()) order.push_back(c.input.group_key);
+    group.push_back(&c);
+  }
+  std::vector<WorstChoice> out;
+  for (const std::string& key : order) {
+    const auto& group = groups[key];
+    const auto least = [&](auto&& time_of) {
+      return *std::min_element(group.begin(), group.end(), [&](const auto* a, const auto* b) {
+        return time_of(*a) < time_of(*b);
+      });
+    };
+    const ValidatedCase& best =
+        *least([](const ValidatedCase& c) { return *c.input.measured.step_time; });
+    const ValidatedCase& chosen =
+        *least([](const ValidatedCase& c) { return c.prediction.step_time; });
+    const Seconds best_time = *best.input.measured.step_time;
+    const Seconds chosen_time = *chosen.input.measured.step_time;
+    if (chosen_time <= best_time || chosen.input.plan_key == best.input.plan_key) continue;
+    out.push_back({chosen.input.id, best.input.id, short_text(chosen.prediction.plan),
+                   short_text(best.prediction.plan), chosen_time, best_time,
+                   chosen_time / best_time - 1});
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.regret > b.regret; });
+  if (out.size() > kWorstChoices) out.resize(kWorstChoices);
   return out;
 }
 
@@ -154,7 +191,8 @@ Validation validate(std::vector<Case> cases, CasePredictor& predictor) {
     reasons.learn(name, sets[name]);
   }
   if (names.size() > 1) out.pooled = score_set("ALL", all);
-  out.worst = worst_cases(out.cases, reasons);
+  out.worst = worst_cases(out.cases, names.size() > 1, reasons);
+  out.choices = worst_choices(out.cases);
   out.assumptions = shared_assumptions(
       out.cases, [](const CasePrediction& p) -> const auto& { return p.assumptions; });
   out.model_assumptions = shared_assumptions(

@@ -37,6 +37,14 @@ struct WorstCase {
   std::string reason;
 };
 
+/// A group of plans in which the one predicted fastest was not the fastest.
+struct WorstChoice {
+  std::string chosen, best;  ///< ids
+  std::string chosen_plan, best_plan;
+  Seconds chosen_time, best_time;  ///< measured
+  double regret = 0;
+};
+
 /// A part of the step that the source measured: predicted against measured.
 struct ComponentScore {
   std::string name;
@@ -60,13 +68,17 @@ struct Validation {
   std::vector<ValidatedCase> cases;           ///< in input order
   std::vector<SetScore> sets;                 ///< in order of appearance
   std::optional<SetScore> pooled;             ///< if there are several sets
-  std::vector<WorstCase> worst;               ///< ten at most, the worst first
+  std::vector<WorstCase> worst;               ///< the worst first; see the constants
+  std::vector<WorstChoice> choices;           ///< five at most, the largest regret first; none of 0
   std::vector<std::string> wrong_verdicts;    ///< "id: ran, said to be out of memory (...)"
   std::vector<SharedAssumption> assumptions;  ///< of the cases and their sets; most frequent first
   std::vector<SharedAssumption> model_assumptions;  ///< of framework rules and model files
 };
 
 inline constexpr std::size_t kWorstCases = 10;
+inline constexpr int kWorstOfASet =
+    3;  ///< beside other sets: neighbours in a sweep are near-copies
+inline constexpr std::size_t kWorstChoices = 5;
 
 /// Predicts and scores. Throws InputError with the faults of all cases that cannot be expressed.
 [[nodiscard]] Validation validate(std::vector<Case>, CasePredictor&);

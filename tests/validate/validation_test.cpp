@@ -79,6 +79,23 @@ TEST(UnitValidation, AMeasuredComponentIsComparedWithItsPart) {
   EXPECT_EQ(part.cases, 1);
 }
 
+TEST(UnitValidation, TheWrongChoiceOfAGroupIsNamed) {
+  // Two plans of one workload: the one predicted faster is measured slower by a half.
+  Json fast = small_case(), slow = small_case();
+  slow["id"] = "mine-0002";
+  slow["plan"]["recompute"] = "none";
+  fast["measured"]["step_time_s"] = 1.0;
+  slow["measured"]["step_time_s"] = 1.5;
+  CasePredictor predictor;
+  const Validation v = validate({case_of(fast), case_of(slow)}, predictor);
+  ASSERT_LT(v.cases[1].prediction.step_time, v.cases[0].prediction.step_time);
+  ASSERT_EQ(v.choices.size(), 1U);
+  EXPECT_EQ(v.choices[0].chosen, "mine-0002");
+  EXPECT_EQ(v.choices[0].best, "mine-0001");
+  EXPECT_EQ(v.choices[0].regret, 1.5 / 1.0 - 1);
+  EXPECT_EQ(*v.sets[0].score.regret_worst, v.choices[0].regret);
+}
+
 TEST(UnitValidation, CorrelationByHand) {
   EXPECT_NEAR(correlation({1, 2, 3}, {2, 4, 6}), 1, 1e-15);
   EXPECT_NEAR(correlation({1, 2, 3}, {3, 2, 1}), -1, 1e-15);
@@ -122,6 +139,12 @@ TEST(UnitReport, JsonHasEverySetAndFigure) {
   EXPECT_TRUE(json["sets"][1]["mape"].is_null());
   EXPECT_EQ(json["sets"][1]["verdict"]["oom"]["ran"], 1);
   EXPECT_EQ(json["all"]["cases"], 2);
+  ASSERT_EQ(json["cases"].size(), 2U);
+  double sum = 0;
+  for (const auto& [name, seconds] : json["cases"][0]["step_s"].items()) {
+    sum += seconds.get<double>();
+  }
+  EXPECT_NEAR(sum, json["cases"][0]["predicted"]["step_time_s"], 1e-12);
 }
 
 TEST(UnitReport, PredictionsAreOneLineACase) {
