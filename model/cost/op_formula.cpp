@@ -12,7 +12,7 @@ namespace towtank {
 namespace {
 
 constexpr std::int64_t kTile = 128;
-constexpr double kAlignedBytes = 128.0;  // a row of whole cache lines
+constexpr double kAlignedBytes = 32.0;  // rows of which lose nothing: see op_parameters.cpp
 // An A100's; for devices whose number is not stated. Assumed.
 constexpr int kAssumedMultiprocessors = 108;
 // Head width that FusedAttentionParameters::..._share are stated for.

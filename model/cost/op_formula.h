@@ -23,7 +23,7 @@
 ///
 ///   tiles       batch * ceil(m/T) * ceil(n/T), T = 128: a device works on whole tiles
 ///   P, idle     multiprocessors; the share of them that the last wave of tiles leaves without work
-///   a, A        largest power of two that divides n and k, at most A = 128 bytes of elements
+///   a, A        largest power of two that divides n and k, at most A = 32 bytes of elements
 ///   k_half      depth of a product that takes as long as starting and storing a tile
 ///   n_half      keys at which fused attention reaches half of its share; k_half' the same of head
 ///               width
@@ -54,7 +54,7 @@ class OpFormula {
     double depth_half = 0.0, idle_tiles = 0.0;
     double byte = 0.0, ramp = 0.0, gap = 0.0;
     double misaligned = 0.0;    ///< per halving of the alignment
-    std::int64_t aligned = 64;  ///< elements of 128 bytes
+    std::int64_t aligned = 16;  ///< elements of 32 bytes
   };
   struct Stream {
     double byte_forward = 0.0, byte_backward = 0.0, ramp_bytes = 0.0, gap = 0.0;

@@ -49,11 +49,14 @@ constexpr double kBackwardKeys = 2.0;
 // (flash-attention pull 2688).
 constexpr double kWidthHalf = 24.0;
 
-// NVIDIA's matrix multiplication guide asks for rows of a multiple of 128 bytes from A100 on, of 16
-// bytes before. Layers of 14,400 hidden over 8 tensor ranks (rows of 1,800 and 7,200 elements) ran at
-// 94 TFLOP/s on A100 where 13,824 (1,728 and 6,912) ran at 120 (BigScience, chronicles-prequel.md):
-// 1.35 times the time of their products, if alignment costs by the halving.
-constexpr double kMisaligned = 1.26;
+// Rows of one element keep products off the matrix units: 78 of 312 TFLOP/s on an A100 (datasheet,
+// fp16 outside them), four times the time; by the halving in between. Rows of a multiple of 32
+// bytes lose nothing: inner sizes and widths of 1,376 elements (64 bytes) on A100, H100 and A40
+// (Vidur), heads 80 wide (32 bytes) on A100 and GH200 (Sailor). It meets what layers of 14,400
+// hidden over 8 tensor ranks (rows of 1,800 and heads 150 wide) lost to ones of 13,824: 94 against
+// 120 TFLOP/s (BigScience, chronicles-prequel.md). NVIDIA's matrix multiplication guide asks for
+// 128 bytes from A100 on, of libraries older than Vidur's, and for 16 bytes before.
+constexpr double kMisaligned = 3.0;
 
 double misaligned_of(const DeviceKind& device) {
   const bool before_ampere = device.generation == "volta" || device.generation == "turing" ||

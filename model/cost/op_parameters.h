@@ -22,7 +22,7 @@ struct ProductParameters {
   Seconds ramp;               ///< time at full bandwidth before the first loads arrive
   Seconds gap;                ///< per kernel, on the device
   double misaligned = 0.0;    ///< added time of a product with rows of one element alignment, as a
-                              ///< share; none from rows of 128 bytes on; >= 0
+                              ///< share; none from rows of 32 bytes on; >= 0
 };
 
 /// Ops that are bound by memory traffic, of one kind and one width of elements.

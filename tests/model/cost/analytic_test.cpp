@@ -301,16 +301,18 @@ TEST(LawAnalytic, MonotoneInEveryAlignedExtent) {
   }
 }
 
-TEST(UnitAnalytic, RowsOffTheCacheLineCostByTheHalving) {
+TEST(UnitAnalytic, MisalignedRowsCostByTheHalving) {
   Rng rng(4);
   DeviceKind device = random_device(rng);
   device.generation = "ampere";
   const auto large = [&](std::int64_t n, std::int64_t k) {
     return seconds_of(matmul(DType::kBf16, 1, 8192, n, k), device) / static_cast<double>(n * k);
   };
-  // 8,192 = 64 x 128; 8,184 = 8 x 1,023 keeps 3 of 6 halvings: 1 + 1.26 * 3/6 = 1.63.
-  const double ratio = large(8184, 8192) / large(8192, 8192);
-  EXPECT_NEAR(ratio, 1.63, 0.02);
+  // Sixteen elements fill 32 bytes: 8,176 = 16 x 511 loses nothing, 8,184 = 8 x 1,023 one halving
+  // of four, 8,191 all: 1 + 3 / 4 and 1 + 3.
+  EXPECT_NEAR(large(8176, 8192) / large(8192, 8192), 1.0, 0.02);
+  EXPECT_NEAR(large(8184, 8192) / large(8192, 8192), 1.75, 0.02);
+  EXPECT_NEAR(large(8191, 8192) / large(8192, 8192), 4.0, 0.04);
   device.generation = "volta";  // asks for rows of 16 bytes only
   EXPECT_NEAR(large(8184, 8192) / large(8192, 8192), 1.0, 0.02);
 }
