@@ -2,6 +2,7 @@
 #include "platforms/catalogue.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/input_error.h"
@@ -66,6 +67,19 @@ Platform load_platform(const std::string& name_or_path) {
   }
   if (auto platform = load_by_alias(name_or_path)) return *std::move(platform);
   throw InputError(unknown_platform(name_or_path));
+}
+
+DeviceKind load_device_kind(const std::string& name) {
+  Json node{{"device", name}, {"devices", 1}, {"source", "one device"}};
+  const Json platform{
+      {"format", "towtank-platform"},
+      {"version", 1},
+      {"name", "one-device"},
+      {"description", "One device."},
+      {"node_kinds", {{"one", node}}},
+      {"nodes", Json::array({Json{{"kind", "one"}, {"count", 1}, {"source", "one device"}}})}};
+  return parse_platform(JsonFile::parse(platform.dump(), "device kind"))
+      .device_kinds[DeviceKindId{0}];
 }
 
 }  // namespace towtank

@@ -15,5 +15,8 @@ namespace towtank {
 /// A catalogue name (or alias), or the path of a file (it contains '/' or ends in .json).
 /// Throws InputError with the nearest names if there is none.
 [[nodiscard]] Platform load_platform(const std::string& name_or_path);
+/// A device kind that platforms share (platforms/library/device-kinds.json). Throws InputError with
+/// the nearest names if there is none.
+[[nodiscard]] DeviceKind load_device_kind(const std::string& name);
 
 }  // namespace towtank

@@ -1,92 +1,151 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What was fitted from profiles: parameters of the cost formulas, each record *for* a device kind,
-/// a fabric kind and level, or a (framework, device kind), with residuals and the rows used.
+/// What was fitted from profiles: parameters of the cost formulas with the rows behind them.
 ///
-///   record        formula                                                             for
-///   matmul        t = launch + 2 b m n k / (peak e)                                   device, dtype
-///                 e = e_max * waves(m, n) * k/(k + k_half) * mn/(mn + mn_half)
-///   attention     t = launch + work / (peak e_max * l/(l + l_half)), fused            device, dtype
-///   memory-bound  t = launch + traffic / (bandwidth e_max * S/(S + S_half))           device, op kind
-///   collective    t = launch + steps alpha + wire S / (beta e_max * S/(S + S_half))   fabric, level
-///   framework     host_per_kernel, per_microbatch, per_step, interference, memory     framework,
-///                                                                                     device
-///   waves(m, n)   tiles / (ceil(tiles / multiprocessors) * multiprocessors), blended with 1 by the
-///                 fitted share `wave_share`
+///   record       parameters of                                          for
+///   op           op_formula.h: a kind of op, dtypes of equal rate       device kind
+///   collective   collective_cost.h: one collective on one level         fabric kind, topology,
+///   level framework    RuntimeCosts, memory beside the model's own            framework, device
+///   kind
 ///
-/// `spread` is the standard deviation of log(measured / predicted) on rows that the fit did not use.
-/// Units: seconds, bytes, fractions of the hardware rate. Not modelled: clocks under power limits.
+/// Shares are fractions of the datasheet rate of the device or fabric that was measured, so that a
+/// record serves others of its generation. Measured shapes stand beside an op's fit: a product of
+/// that shape takes what was measured, one between two of its family (same batch, n and k) the fit
+/// corrected by what they are off.
+///
+/// An Estimate that the rows could not tell keeps the documented value and says so (fitted: false).
+/// Units: seconds, bytes, fractions. Not modelled: clocks under power limits, library versions.
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/units.h"
+#include "model/cost/collective_cost.h"
 #include "model/cost/cost_model.h"
+#include "model/cost/op_parameters.h"
 #include "profiler/op_signature.h"
 
 namespace towtank {
 
-/// Rows behind a record: which, how many, and how well they are met.
-struct FitEvidence {
-  std::vector<std::string> profiles;   ///< names of the profiles used
-  int rows = 0, outliers = 0;
-  double spread = 0;                   ///< held-out standard deviation of log residuals
-  double bias = 0;                     ///< held-out mean of log residuals
-  int held_out_rows = 0;
-  std::string held_out;                ///< which groups
+struct Estimate {
+  double value = 0.0;
+  double error = 0.0;   ///< standard error, same unit; 0 if not fitted
+  bool fitted = false;  ///< else documented, or taken from another record
+  friend bool operator==(const Estimate&, const Estimate&) = default;
 };
 
-/// One measured shape kept beside the fit: the correction near it.
-struct MeasuredShape {
-  std::int64_t batch = 1, m = 0, n = 0, k = 0;
-  double log_ratio = 0;                ///< log(measured / fitted)
+/// Rows behind a record: which, how many, and how well it meets rows that it was not fitted to.
+/// A residual is log(measured / predicted).
+struct FitEvidence {
+  std::vector<std::string> profiles;  ///< names of the profiles used
+  int rows = 0;
+  int host_bound = 0;    ///< of them, timed by the launcher: they tell nothing of the device
+  int outliers = 0;      ///< beyond four robust standard deviations of the fit, and 10 %
+  std::string held_out;  ///< what was left out in turn: "each of 3 groups"; empty: nothing could
+  int held_out_rows = 0;
+  double bias = 0.0;    ///< mean residual of rows left out
+  double spread = 0.0;  ///< their standard deviation
+  double median = 0.0;  ///< their median magnitude
+  friend bool operator==(const FitEvidence&, const FitEvidence&) = default;
+};
+
+/// Parameters of op formulas by name; which of them an op kind has: terms_of().
+enum class OpTerm {
+  kShare,          ///< of the peak (products, fused attention), of the bandwidth (the others)
+  kBackwardShare,  ///< the same of gradient ops; not of products
+  kDepthHalf,      ///< products
+  kIdleShare,      ///< products
+  kMisaligned,     ///< products
+  kStreamShare,    ///< products: of the bandwidth, where traffic binds
+  kKeysHalf,       ///< fused attention
+  kCausalKeysHalf,
+  kWidthHalf,
+  kRamp,
+  kGap,
+};
+inline constexpr std::size_t kOpTermCount = 11;
+/// Names in files: with the unit's suffix.
+inline constexpr std::array<std::string_view, kOpTermCount> kOpTermNames{
+    "share",     "backward_share",   "depth_half", "idle_share", "misaligned", "stream_share",
+    "keys_half", "causal_keys_half", "width_half", "ramp_s",     "gap_s"};
+
+struct Range {
+  double low = 0.0, high = 0.0;
+  [[nodiscard]] bool holds(double x) const { return x >= low && x <= high; }
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+/// Measured products of one batch, n and k; log_ratio is log(measured / fitted).
+struct ShapeFamily {
+  struct Knot {
+    std::int64_t m = 0;
+    double log_ratio = 0.0;
+    friend bool operator==(const Knot&, const Knot&) = default;
+  };
+  std::int64_t batch = 1, n = 0, k = 0;
+  std::vector<Knot> knots;  ///< m ascending, each once
+  friend bool operator==(const ShapeFamily&, const ShapeFamily&) = default;
 };
 
 struct OpRecord {
-  std::string device_kind;
+  std::string device_kind, generation;
   OpKind kind = OpKind::kMatmul;
-  DType dtype = DType::kBf16;
-  Seconds launch;                      ///< per kernel, on the device
-  double e_max = 0.7;                  ///< (0, 1]
-  double k_half = 0;                   ///< matmul: inner size at half the rate; attention: l_half
-  double mn_half = 0;                  ///< matmul: outputs at half the rate
-  double wave_share = 0;               ///< [0, 1]
-  double traffic_half = 0;             ///< memory-bound: bytes at half the bandwidth
-  double backward_factor = 1;          ///< time of an input- or weight-gradient op over the formula
-  std::vector<MeasuredShape> shapes;
+  bool fused = true;          ///< kAttention only: two kinds of core
+  std::vector<DType> dtypes;  ///< that it serves: of equal rate and element size
+  std::array<std::optional<Estimate>, kOpTermCount> terms;
+  Range m, n, k;  ///< products: shapes of the rows
+  Range traffic;  ///< bytes of the rows
+  std::vector<ShapeFamily> families;
   FitEvidence evidence;
 };
+/// Terms of a record's kind, in the order of OpTerm.
+[[nodiscard]] std::vector<OpTerm> terms_of(OpKind kind, bool fused);
+/// The term of a dtype in the parameters of the formulas. Pre: the kind has it.
+[[nodiscard]] double term_of(const OpParameters&, OpKind, bool fused, DType, OpTerm);
+void set_term(OpParameters&, OpKind, bool fused, DType, OpTerm, double value);
 
 enum class FabricLevel { kIntranode, kInternode };
+inline constexpr std::array<std::string_view, 2> kFabricLevelNames{"intranode", "internode"};
 
 struct CollectiveRecord {
   std::string fabric;
   FabricLevel level = FabricLevel::kIntranode;
+  IntranodeTopology topology = IntranodeTopology::kSwitch;  ///< intranode only
+  int node_devices = 0;  ///< mesh only: of the node that was measured
   Collective op = Collective::kAllReduce;
-  Seconds launch, alpha;
-  double e_max = 0.8;
-  double payload_half = 0;             ///< bytes at half the bandwidth
+  Estimate launch, step, low_step;  ///< [s]
+  Estimate low_share;
+  struct Share {
+    int ranks = 2;  ///< of the group at this level
+    Estimate share;
+    friend bool operator==(const Share&, const Share&) = default;
+  };
+  std::vector<Share> shares;  ///< ranks ascending; those between are interpolated
+  Range payload;              ///< bytes of the rows
   FitEvidence evidence;
 };
 
 struct FrameworkRecord {
-  std::string device_kind;             ///< empty: any device of the generation given
+  std::string device_kind;  ///< empty: any device of the generation
   std::string generation;
   Framework framework = Framework::kMegatron;
   RuntimeCosts costs;
   std::optional<Bytes> context_bytes, buffer_bytes;
-  std::optional<double> reserved_factor;
+  std::optional<double> reserved_factor;  ///< reserved over allocated
   FitEvidence evidence;
 };
 
 struct Calibration {
   std::string name;
-  std::string command;                 ///< what made it
+  std::string command;  ///< what made it
+  std::string source;   ///< who measured the rows, with licence
   std::vector<OpRecord> ops;
   std::vector<CollectiveRecord> collectives;
   std::vector<FrameworkRecord> frameworks;
-  std::string hash;
+  std::string hash;  ///< of the file's text; set on reading
 };
 
 }  // namespace towtank

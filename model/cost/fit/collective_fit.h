@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Fits what a fabric reaches at one level, for one collective, to measured rows.
+///
+///     log(measured) ~ log(launch_profile + latency + transfer)      collective_cost.h
+///
+///   launch_profile   what a call of each profile costs beside its hops; the record has the least
+///                    of them, since others hold the host's time and a synchronisation
+///   share(n)         one for each number of ranks at this level that was measured
+///   low protocol     only where small payloads are there to tell it
+///
+/// What is left out in turn is all rows of one number of ranks (its share is then interpolated from
+/// the others); in a mesh, whose links favour some numbers, octaves of the payload.
+#include <variant>
+#include <vector>
+
+#include "model/cost/calibration.h"
+#include "model/cost/fit/evidence.h"
+#include "model/cost/fit/op_fit.h"
+#include "platforms/allocate.h"
+#include "profiler/profile.h"
+
+namespace towtank {
+
+struct CollectiveRow {
+  const CollectiveMeasurement* measurement = nullptr;
+  const Profile* profile = nullptr;
+};
+
+struct CollectiveKey {
+  FabricLevel level = FabricLevel::kIntranode;
+  Collective op = Collective::kAllReduce;
+};
+
+struct CollectiveFit {
+  CollectiveRecord record;
+  RecordReport report;
+};
+
+/// `view` is of the machine that the fabric's hardware rate and latency are taken from; its level 0
+/// or 1 is fitted. `parameters`: documented ones with what was fitted before; the record's are set.
+/// Pre: all rows are of the key; the view has the level.
+[[nodiscard]] std::variant<CollectiveFit, Refusal> fit_collective(
+    const NetworkView& view, const CollectiveKey& key, const std::vector<CollectiveRow>& rows,
+    CollectiveParameters& parameters);
+
+/// Shares of a record for every number of ranks: linear in 1 / ranks between those measured, the
+/// nearest beyond them. Pre: there is one.
+[[nodiscard]] double share_at(const std::vector<CollectiveRecord::Share>& shares, int ranks);
+/// The record as the formulas take it.
+[[nodiscard]] LinkParameters link_of(const CollectiveRecord&);
+
+}  // namespace towtank
