@@ -67,7 +67,8 @@ class Lowering {
         model_(problem, mesh_, layout_),
         parts_(problem, mesh_, layout_, model_),
         cast_(cast_of(plan, options)),
-        units_(problem.view, cast_.layout, static_cast<int>(cast_.actors.size()), network_),
+        units_(problem.view, cast_.layout, static_cast<int>(cast_.actors.size()),
+               cast_.classes > 1 ? plan.tensor * plan.context : 0, network_),
         job_(options.job),
         stages_(static_cast<int>(layout_.stages.size())),
         async_((layout_.stages_per_rank > 1 ? mesh_.rules().async_p2p_interleaved

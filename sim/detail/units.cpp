@@ -14,8 +14,9 @@ using Share = std::array<int, 4>;  // actor, devices, to next, to previous
 
 }  // namespace
 
-Units::Units(const NetworkView& view, const RankLayout& layout, int actors, Network& network)
-    : network_(&network) {
+Units::Units(const NetworkView& view, const RankLayout& layout, int actors, int ranks_per_flow,
+             Network& network)
+    : network_(&network), ranks_per_flow_(ranks_per_flow) {
   EXPECTS(view.levels.size() <= kMaxLevels);
   touched_.resize(view.levels.size());
   const int node = view.levels.empty() ? 1 : view.levels[0].group;
@@ -80,6 +81,13 @@ std::int32_t Units::route(std::vector<std::int32_t> links) {
   return at->second;
 }
 
+void Units::add_flows(int devices, double bytes, double transfer, std::int32_t route,
+                      std::vector<Flow>& flows) const {
+  constexpr int kMost = 64;  // beyond it the weights of large units are only nearly right
+  const int ways = ranks_per_flow_ > 0 ? std::clamp(devices / ranks_per_flow_, 1, kMost) : 1;
+  for (int i = 0; i < ways; ++i) flows.push_back({bytes / ways, bytes / ways / transfer, route});
+}
+
 namespace {
 
 /// A communication that loads no shared link still takes its time.
@@ -95,19 +103,15 @@ std::vector<Flow> Units::collective(const Communication& c, std::span<const std:
   if (c.transfer <= 0) return flows;
   for (std::size_t l = 0; l < touched_.size(); ++l) {
     if (c.load[l] <= 0) continue;
-    std::map<int, int> devices;  // by class
     for (const std::int32_t actor : actors) {
-      for (const Touch& t : touched_[l][static_cast<std::size_t>(actor)])
-        devices[t.unit] += t.devices;
-    }
-    std::map<int, std::vector<std::int32_t>> by_load;
-    for (const auto& [unit, count] : devices) {
-      const UnitClass& u = classes_[static_cast<std::size_t>(unit)];
-      by_load[count].insert(by_load[count].end(), {u.up, u.down});
-    }
-    for (auto& [count, links] : by_load) {
-      const double bytes = count * c.load[l];
-      flows.push_back({bytes, bytes / c.transfer, route(std::move(links))});
+      std::map<int, std::vector<std::int32_t>> by_load;
+      for (const Touch& t : touched_[l][static_cast<std::size_t>(actor)]) {
+        const UnitClass& u = classes_[static_cast<std::size_t>(t.unit)];
+        by_load[t.devices].insert(by_load[t.devices].end(), {u.up, u.down});
+      }
+      for (auto& [count, links] : by_load) {
+        add_flows(count, count * c.load[l], c.transfer, route(std::move(links)), flows);
+      }
     }
   }
   if (flows.empty()) add_private(c, route({}), flows);
@@ -131,8 +135,7 @@ std::vector<Flow> Units::send(const Communication& c, std::int32_t from, std::in
     }
     for (auto& [count, links] : by_load) {
       if (count == 0) continue;
-      const double bytes = count * c.load[l];
-      flows.push_back({bytes, bytes / c.transfer, route(std::move(links))});
+      add_flows(count, count * c.load[l], c.transfer, route(std::move(links)), flows);
     }
   }
   if (flows.empty()) add_private(c, route({}), flows);

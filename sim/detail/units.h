@@ -6,6 +6,10 @@
 /// (2), ... with up and down links of the hardware rate, devices * bandwidth_l. Units with the same
 /// numbers of devices of the same actors, sending to the same places, carry the same load at the
 /// same times: one pair of links stands for all of them.
+///
+/// Links are shared fairly by flow, so an actor's flows must weigh as the ranks that it stands for:
+/// where replicas are folded apart (ranks_per_flow > 0), a unit with the ranks of k replicas gets k
+/// equal flows; where all are folded together, one, for every communication alike.
 #include <map>
 #include <span>
 #include <vector>
@@ -26,7 +30,7 @@ struct RankLayout {
 class Units {
  public:
   /// Adds links to the network.
-  Units(const NetworkView&, const RankLayout&, int actors, Network& network);
+  Units(const NetworkView&, const RankLayout&, int actors, int ranks_per_flow, Network& network);
 
   /// Of a collective of one or several actors, all their devices taking part.
   [[nodiscard]] std::vector<Flow> collective(const Communication&,
@@ -49,7 +53,11 @@ class Units {
                  double capacity, int actors);
   [[nodiscard]] std::int32_t route(std::vector<std::int32_t> links);
 
+  void add_flows(int devices, double bytes, double transfer, std::int32_t route,
+                 std::vector<Flow>& flows) const;
+
   Network* network_;
+  int ranks_per_flow_;
   std::vector<UnitClass> classes_;
   std::vector<std::vector<std::vector<Touch>>> touched_;  ///< by level, actor
   std::map<std::vector<std::int32_t>, std::int32_t> routes_;

@@ -58,12 +58,6 @@ void draw(Row& row, double width, double start, double end, int letter) {
   }
 }
 
-bool used(const Row& row) {
-  return std::any_of(row.begin(), row.end(), [](const Cell& cell) {
-    return std::any_of(cell.begin(), cell.end(), [](double t) { return t > 0; });
-  });
-}
-
 std::string text_of(const Row& row, double width) {
   std::string out;
   for (const Cell& cell : row) {
@@ -114,10 +108,11 @@ std::string gantt(const LoweredStep& step, const StepResult& result, const Gantt
     }
     names[a].resize(label, ' ');
     out += names[a] + "  " + text_of(compute[a], width) + "\n";
-    if (used(data[a])) {
+    const std::string stream = text_of(data[a], width);
+    if (stream.find_first_not_of('.') != std::string::npos) {
       std::string under = "  dp";
       under.resize(label, ' ');
-      out += under + "  " + text_of(data[a], width) + "\n";
+      out += under + "  " + stream + "\n";
     }
   }
   return out;

@@ -157,10 +157,10 @@ TEST(LawTrace, SlicesNestAndFlowsBind) {
   for (int i = 0; i < 12; ++i) {
     const Asked asked = plans.next();
     const LoweredStep step = lower(asked.question->problem(), asked.plan);
-    const JsonFile file = JsonFile::parse(chrome_trace(step, uncontended(step)), "trace");
+    const Json trace = Json::parse(chrome_trace(step, uncontended(step)));
     std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> tracks;
     std::map<int, int> flows;
-    for (const Json& e : file.root()) {
+    for (const Json& e : trace) {
       const std::string phase = e.at("ph");
       if (phase == "X") {
         const double ts = e.at("ts");
