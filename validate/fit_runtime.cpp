@@ -262,6 +262,7 @@ RuntimeFit fit_rows(std::vector<Row> rows, Framework framework, const std::strin
     const Prior& prior = kPriors[static_cast<std::size_t>(j)];
     const double error = kHuber * std::sqrt(covariance(j, j));
     fit.constants.push_back({prior.name, std::exp(all.theta[j]), error, error < 0.5 * prior.width});
+    if (fit.constants.back().identified) fit.record.identified.emplace_back(prior.name);
   }
   std::set<std::string> folds;
   for (const Row& row : rows) folds.insert(row.fold);
