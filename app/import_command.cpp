@@ -109,7 +109,7 @@ std::string rows_text(const ImportStats& stats) {
     head += kSeverityNames[static_cast<std::size_t>(count.severity)];
     head.resize(17, ' ');
     const std::string number = with_thousands(count.rows);
-    head += std::string(9 - std::min<std::size_t>(number.size(), 9), ' ') + number + "  ";
+    head += std::string(9 - std::min<std::size_t>(number.size(), 9), ' ') + number;
     out += labelled(head, count.what + (count.first.empty() ? "" : " (first: " + count.first + ")"),
                     kIndent);
   }

@@ -34,10 +34,10 @@ TEST(UnitImportCommand, SaysWhatBecameOfEachRowAndWritesTheProfile) {
             "Times     of the device alone\n"
             "Source    by hand\n"
             "Rows      4 read, 2 kept\n"
-            "          loss          1  rows with times of zero or less (first: t.csv: line 4)\n"
-            "          error         1  rows whose time is not a number (first: t.csv: line 5)\n"
+            "          loss           1  rows with times of zero or less (first: t.csv: line 4)\n"
+            "          error          1  rows whose time is not a number (first: t.csv: line 5)\n"
             "\n"
-            "op      pass     dtype  rows             FLOP/s reached        bytes/s reached\n"
+            "op      pass     dtype  rows             FLOP/s reached          bytes/s reached\n"
             "matmul  forward  fp16      2   10 TFLOP/s .. 20 TFLOP/s   1.03 TB/s .. 1.06 TB/s\n");
   const Profile profile = load_profile("p.json");
   EXPECT_EQ(profile.name, "p");
@@ -84,10 +84,10 @@ TEST(FaultImportCommand, EveryFaultNamesItsOption) {
   write_text("t.csv", kTable);
   EXPECT_EQ(run("import").err,
             "towtank: FILE: is missing. Give a file, or - for standard input.\n");
-  EXPECT_EQ(run("import t.csv --mapping sailer_ops").err.substr(0, 54),
+  EXPECT_EQ(run("import t.csv --mapping sailer_ops").err.substr(0, 55),
             "towtank: --mapping: \"sailer_ops\" is not a mapping (know");
   EXPECT_EQ(run("import t.csv --mapping x --select gpu --ranks 1").err,
-            "towtank: --ranks: 1 is out of range (it must lie in 2 to 1048576).\n"
+            "towtank: --ranks: 1 is out of range (it must lie in 2 to 1048576)\n"
             "towtank: --select: \"gpu\" is not COLUMN=TEXT. For example --select "
             "gpu=A100-40,precision=fp16.\n");
   const Ran unknown = run("import t.csv");
