@@ -52,7 +52,8 @@ struct RuntimeFit {
 [[nodiscard]] std::vector<RuntimeFit> fit_runtime(std::span<const Case> cases,
                                                   const CostModelMaker& costs);
 
-/// Runtime and memory constants of every record, as one calibration.
+/// Runtime and memory constants as one calibration: of every record with two folds or more and a
+/// constant that its cases identify.
 [[nodiscard]] RuntimeCalibration fit_calibration(std::span<const Case> cases,
                                                  const CostModelMaker& costs);
 
