@@ -7,7 +7,6 @@
 #include "app/report_json.h"
 #include "core/text.h"
 #include "core/unit_text.h"
-#include "model/cost/analytic.h"
 
 namespace towtank {
 namespace {
@@ -19,8 +18,8 @@ bool fits_on(const Question& q, SearchOptions options, int devices) {
   auto made = make_problem(q.graph, q.workload, q.platform, devices);
   auto* problem = std::get_if<PlanProblem>(&made);
   if (problem == nullptr) return false;
-  const AnalyticCostModel costs(problem->device(), problem->view);
-  problem->costs = &costs;
+  const auto costs = make_costs(*problem);
+  problem->costs = costs.get();
   problem->tensor_beyond_node = q.problem.tensor_beyond_node;
   options.top = 1;
   return !BestFirstSearch().search(*problem, options).plans.empty();

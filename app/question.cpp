@@ -171,11 +171,15 @@ std::unique_ptr<Question> question_of(const PlanFile& file, const std::string& n
   return q;
 }
 
+std::unique_ptr<CostModel> make_costs(const PlanProblem& problem) {
+  return std::make_unique<AnalyticCostModel>(problem.device(), problem.view);
+}
+
 std::optional<TooManyDevices> pose(Question& q) {
   auto made = make_problem(q.graph, q.workload, q.platform, q.devices);
   if (const auto* few = std::get_if<TooManyDevices>(&made)) return *few;
   q.problem = std::get<PlanProblem>(std::move(made));
-  q.costs = std::make_unique<AnalyticCostModel>(q.problem.device(), q.problem.view);
+  q.costs = make_costs(q.problem);
   q.problem.costs = q.costs.get();
   return std::nullopt;
 }

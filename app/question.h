@@ -36,6 +36,8 @@ struct Question {
 /// From a plan file; `name` stands in messages. Throws InputError with every fault.
 [[nodiscard]] std::unique_ptr<Question> question_of(const PlanFile&, const std::string& name);
 
+/// What predicts durations on a problem's device and network.
+[[nodiscard]] std::unique_ptr<CostModel> make_costs(const PlanProblem&);
 /// Takes the devices and makes the cost model, or says how many devices there are.
 [[nodiscard]] std::optional<TooManyDevices> pose(Question&);
 /// "dgx-box has 8 devices, 16 were asked for ..."
