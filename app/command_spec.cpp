@@ -196,19 +196,21 @@ CommandSpec simulate_spec() {
       question_options(),
       {}};
   append(spec.options, plan_key_options());
-  append(spec.options,
-         {{"--contention", "on|off", kHow,
-           "off: every communication has its links to itself, as in predict",
-           ValueKind::kChoice,
-           {"on", "off"}},
-          {"--straggler", "RANK", kHow,
-           "a slow rank, as rank=12,slowdown=1.3; several behind semicolons", ValueKind::kText},
-          {"--links", "", kOutput, "every link that is used, not only the busiest",
-           ValueKind::kNone},
-          {"--trace", "FILE", kOutput, "write a trace for Perfetto or chrome://tracing",
-           ValueKind::kFile},
-          {"--json", "", kOutput, "the result as JSON (docs/formats-sim.md) instead of text",
-           ValueKind::kNone}});
+  append(
+      spec.options,
+      {{"--contention",
+        "on|off",
+        kHow,
+        "off: every communication has its links to itself, as in predict",
+        ValueKind::kChoice,
+        {"on", "off"}},
+       {"--straggler", "RANK", kHow,
+        "a slow rank, as rank=12,slowdown=1.3; several behind semicolons", ValueKind::kText},
+       {"--links", "", kOutput, "every link that is used, not only the busiest", ValueKind::kNone},
+       {"--trace", "FILE", kOutput, "write a trace for Perfetto or chrome://tracing",
+        ValueKind::kFile},
+       {"--json", "", kOutput, "the result as JSON (docs/formats-sim.md) instead of text",
+        ValueKind::kNone}});
   spec.examples = {
       {"simulate --model examples/models/llama-3.1-70b/config.json --platform dgx-h100 --devices "
        "64 --sequence 8192 --global-batch 128 --tensor 8 --pipeline 4 --recompute full",
