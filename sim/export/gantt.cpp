@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "core/contracts.h"
 
@@ -48,13 +47,13 @@ using Cell = std::array<double, kLetters.size()>;
 using Row = std::vector<Cell>;
 
 void draw(Row& row, double width, double start, double end, int letter) {
-  const auto last = static_cast<double>(row.size());
-  for (double at = start; at < end;) {
-    const double column = std::min(last - 1, std::floor(at / width));
-    const double until = column >= last - 1 ? end : std::min(end, (column + 1) * width);
-    row[static_cast<std::size_t>(column)][static_cast<std::size_t>(letter)] += until - at;
-    if (until <= at) break;  // the width of a column below the rounding of its time
-    at = until;
+  const std::size_t last = row.size() - 1;
+  const auto first = std::min(last, static_cast<std::size_t>(start / width));
+  for (std::size_t column = first; column <= last; ++column) {
+    const double from = static_cast<double>(column) * width;
+    if (from >= end) return;
+    const double covered = std::min(end, from + width) - std::max(start, from);
+    row[column][static_cast<std::size_t>(letter)] += std::max(0.0, covered);
   }
 }
 

@@ -184,6 +184,20 @@ TEST(LawTrace, SlicesNestAndFlowsBind) {
   }
 }
 
+/// One device never waits: every column has a letter, but for one that a step of a gap ends in.
+TEST(UnitGantt, OneDeviceIsNeverIdle) {
+  const StragglerQuestion q(testing::llama_config(4096, 8, 32, 8, 14336, 32000), "dgx-h100", 1,
+                            4096, 4);
+  Plan plan;
+  expand_stages(plan, q.graph().free_layers());
+  const LoweredStep step = lower(q.problem(), plan);
+  for (const int columns : {40, 60, 77, 100}) {
+    const std::string text = gantt(step, uncontended(step), {columns, 16});
+    EXPECT_EQ(text.find('.'), std::string::npos) << text;
+    EXPECT_EQ(text.size(), static_cast<std::size_t>(columns) + 1);
+  }
+}
+
 TEST(UnitGantt, APipelineOfTwo) {
   const StragglerQuestion q(testing::llama_config(4096, 8, 32, 8, 14336, 32000), "dgx-h100", 2,
                             4096, 2);
