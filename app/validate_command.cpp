@@ -2,8 +2,11 @@
 #include "app/validate_command.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "app/build_info.h"
 #include "core/json.h"
@@ -12,6 +15,7 @@
 #include "validate/accuracy.h"
 #include "validate/bundled.h"
 #include "validate/case_json.h"
+#include "validate/fit_runtime.h"
 #include "validate/report.h"
 #include "validate/tables.h"
 #include "validate/thresholds.h"
@@ -19,7 +23,8 @@
 namespace towtank {
 namespace {
 
-constexpr std::string_view kCosts = "rooflines with documented efficiencies, without a calibration";
+constexpr std::string_view kCosts =
+    "rooflines with documented efficiencies and the shipped runtime constants of frameworks";
 
 std::vector<Case> read_cases(const Arguments& parsed) {
   if (parsed.positionals.empty()) return bundled_cases();
@@ -56,6 +61,48 @@ std::string command_line(const Arguments& parsed) {
   for (const std::string& path : parsed.positionals) out += " " + path;
   for (const auto& [name, value] : parsed.values) out += " " + name + " " + value;
   return out;
+}
+
+/// Errors of the folds left out, by framework, device generation and set.
+std::string fit_text(const std::vector<RuntimeFit>& fits) {
+  std::string out =
+      "Runtime constants, fitted by folds; errors are of folds that the fit left out\n";
+  for (const RuntimeFit& fit : fits) {
+    const RuntimeRecord& r = fit.record;
+    out += "\n" + std::string(kFrameworkNames[static_cast<std::size_t>(r.framework)]) + " on " +
+           r.generation + ": " + std::to_string(r.rows) + " cases, " + std::to_string(r.folds) +
+           " folds" + (r.folds < 2 ? ": too few to check, not kept\n" : "\n");
+    for (const FittedConstant& c : fit.constants) {
+      out += "  " + c.name + " " + three_digits(c.value) + ", x/ " +
+             three_digits(std::exp(c.log_error)) +
+             (c.identified ? "\n" : "  (not told by these cases: the prior)\n");
+    }
+    std::map<std::string, std::pair<double, int>> by_set;
+    for (const FoldError& e : fit.errors) {
+      auto& [sum, n] = by_set[e.case_id.substr(0, e.case_id.rfind('-'))];
+      sum += std::abs(std::exp(-e.log_ratio) - 1.0);
+      ++n;
+    }
+    for (const auto& [set, error] : by_set) {
+      out += "  " + set + ": mean error " + percent(error.first / error.second) + " of " +
+             std::to_string(error.second) + " cases\n";
+    }
+  }
+  return out;
+}
+
+Outcome run_fit(const Arguments& parsed, const std::string& path) {
+  const std::vector<Case> cases = wanted_cases(parsed, std::nullopt);
+  RuntimeCalibration calibration = fit_calibration(cases, analytic_costs());
+  calibration.name = path.substr(path.rfind('/') + 1);
+  calibration.command = command_line(parsed);
+  std::set<std::string> sources;
+  for (const Case& c : cases) sources.insert(c.set());
+  calibration.source = "cases of " + join({sources.begin(), sources.end()}, ", ");
+  Outcome outcome;
+  outcome.out = fit_text(fit_runtime(cases, analytic_costs()));
+  outcome.files.emplace_back(path, to_text(to_json(calibration)));
+  return outcome;
 }
 
 std::string json_text(const Validation& v) {
@@ -99,6 +146,11 @@ CommandSpec validate_spec() {
         ValueKind::kNone},
        {"--predictions", "FILE", kOutput, "write one JSON line a case", ValueKind::kFile},
        {"--write-accuracy", "FILE", kOutput, "write the comparison as Markdown", ValueKind::kFile},
+       {"--fit", "FILE", kOutput,
+        "fit the runtime constants of each framework on these cases, leaving out one fold (set, "
+        "model, sequence) at a time, print the errors of the folds left out, and write the "
+        "constants as a calibration",
+        ValueKind::kFile},
        {"--threshold", "BAR,...", kBars,
         "fail where a figure is worse, as mape=10,vtrain-multi:tau=0.85: mape, median, p90, bias, "
         "regret, worst, memory, coverage50, coverage90 in %, tau, oom_missed and oom_false in "
@@ -120,6 +172,7 @@ Outcome run_validate(const Arguments& parsed, const Terminal&) {
   }
   faults.throw_if_any();
 
+  if (const auto path = arguments.text("--fit")) return run_fit(parsed, *path);
   CasePredictor predictor;
   const Validation v = validate(wanted_cases(parsed, table), predictor);
   Outcome outcome;

@@ -6,9 +6,7 @@ namespace towtank {
 namespace {
 
 /// One fold cannot be checked on another, and constants that no case tells are the prior's.
-bool stands(const RuntimeRecord& record) {
-  return record.folds >= 2 && !record.identified.empty();
-}
+bool stands(const RuntimeRecord& record) { return record.folds >= 2 && !record.identified.empty(); }
 
 }  // namespace
 
