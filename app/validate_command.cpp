@@ -91,6 +91,30 @@ std::string fit_text(const std::vector<RuntimeFit>& fits) {
   return out;
 }
 
+/// Which cases the shipped constants have seen, and what fits without their folds say of them.
+AccuracyOptions accuracy_options(const Arguments& parsed, const std::vector<Case>& cases) {
+  AccuracyOptions options{command_line(parsed), std::string(kCosts), {}, {}};
+  std::set<std::string> sets;
+  for (const RuntimeRecord& r : shipped_runtime_records())
+    sets.insert(r.sets.begin(), r.sets.end());
+  std::vector<Case> seen;
+  for (const Case& c : cases) {
+    if (sets.count(c.set()) == 0) continue;
+    options.fitted.insert(c.id);
+    seen.push_back(c);
+  }
+  std::map<std::string, Seconds> measured;
+  for (const Case& c : seen) {
+    if (c.measured.step_time) measured[c.id] = *c.measured.step_time;
+  }
+  for (const RuntimeFit& fit : fit_runtime(seen, analytic_costs())) {
+    for (const FoldError& e : fit.errors) {
+      options.out_of_fold[e.case_id] = measured[e.case_id] / std::exp(e.log_ratio);
+    }
+  }
+  return options;
+}
+
 Outcome run_fit(const Arguments& parsed, const std::string& path) {
   const std::vector<Case> cases = wanted_cases(parsed, std::nullopt);
   RuntimeCalibration calibration = fit_calibration(cases, analytic_costs());
@@ -174,15 +198,15 @@ Outcome run_validate(const Arguments& parsed, const Terminal&) {
 
   if (const auto path = arguments.text("--fit")) return run_fit(parsed, *path);
   CasePredictor predictor;
-  const Validation v = validate(wanted_cases(parsed, table), predictor);
+  const std::vector<Case> cases = wanted_cases(parsed, table);
+  const Validation v = validate(cases, predictor);
   Outcome outcome;
   outcome.out = arguments.flag("--json") ? json_text(v) : text(v, table);
   if (const auto path = arguments.text("--predictions")) {
     outcome.files.emplace_back(*path, predictions_text(v));
   }
   if (const auto path = arguments.text("--write-accuracy")) {
-    outcome.files.emplace_back(
-        *path, accuracy_markdown(v, {command_line(parsed), std::string(kCosts), {}, {}}));
+    outcome.files.emplace_back(*path, accuracy_markdown(v, accuracy_options(parsed, cases)));
   }
   outcome.messages = missed(bars, v);
   if (!outcome.messages.empty()) outcome.exit_code = kExitBarMissed;
