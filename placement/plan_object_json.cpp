@@ -220,10 +220,20 @@ Plan read_plan(const JsonReader& object, std::vector<std::string>& defaults_take
   plan.context = degree(object, "context");
   plan.expert = degree(object, "expert");
   plan.expert_tensor = static_cast<int>(object.integer_or("expert_tensor", 1, kDegree));
-  plan.microbatch = degree(object, "microbatch");
+  if (stated(object, "microbatch")) {
+    plan.microbatch = degree(object, "microbatch");
+  } else {
+    defaults_taken.emplace_back("microbatch: 1");
+  }
   read_schedule(object, plan, defaults_taken);
   check_product(object, plan);
-  plan.sequence_parallel = object.boolean("sequence_parallel");
+  if (stated(object, "sequence_parallel")) {
+    plan.sequence_parallel = object.boolean("sequence_parallel");
+  } else {
+    plan.sequence_parallel = plan.tensor > 1;
+    defaults_taken.emplace_back(plan.sequence_parallel ? "sequence_parallel: true"
+                                                       : "sequence_parallel: false");
+  }
   if (stated(object, "sharding_stage")) {
     plan.sharding_stage = static_cast<int>(object.integer("sharding_stage", {0, 3}));
   } else {

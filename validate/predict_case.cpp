@@ -172,11 +172,24 @@ std::string key_of_rule(const std::string& rule) {
   return "plan";
 }
 
-void check(const Case& c, Plan plan, const ModelGraph& graph, const NetworkView& view) {
+/// What a framework is said not to do, and can be predicted all the same: the run is the evidence.
+bool contradicted_by_run(const Case& c, const Invalid& broken) {
+  if (c.measured.outcome != CaseOutcome::kRan) return false;
+  if (broken.rule == "sharding_stage" || broken.rule == "sequence_parallel") return true;
+  return broken.rule == "schedule" && c.body.plan.pipeline > 1 &&
+         c.body.plan.schedule != ScheduleKind::kNone;
+}
+
+void check(const Case& c, Plan plan, const ModelGraph& graph, const NetworkView& view,
+           std::vector<std::string>& assumptions) {
   // The rules of an era stand for what its Megatron-LM did, not for what it could run.
   if (rule_for(c).follows != rule_for(c).stated) plan.framework = c.body.plan.framework;
   std::vector<Fault> faults;
   for (const Invalid& broken : check_plan(plan, graph, c.body.workload, view, {true})) {
+    if (contradicted_by_run(c, broken)) {
+      assumptions.push_back("it ran, against the rule: " + broken.problem);
+      continue;
+    }
     faults.push_back(
         {c.where + ": " + c.id + ": /" + key_of_rule(broken.rule), to_text(broken), "", ""});
   }
@@ -214,6 +227,7 @@ Plan plan_of_case(const Case& c, const ModelGraph& graph, std::vector<std::strin
   }
   apply_states(c, rule, plan);
   plan.compile = plan.compile || c.tokens.compile;
+  plan.sequence_parallel = plan.sequence_parallel && plan.tensor > 1;
   if (plan.stages.empty()) {
     apply_split(c, stated_split(c, plan.pipeline * plan.stages_per_rank, graph.free_layers()),
                 plan);
@@ -271,7 +285,7 @@ CasePrediction CasePredictor::predict(const Case& c) {
   problem.costs = costs.get();
   problem.tensor_beyond_node = true;
   out.plan = plan_of_case(c, graph, out.assumptions);
-  check(c, out.plan, graph, problem.view);
+  check(c, out.plan, graph, problem.view, out.assumptions);
 
   out.whole = ClosedFormEvaluator(problem).evaluate(out.plan);
   out.step_time = out.whole.step_time;

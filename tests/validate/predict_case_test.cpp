@@ -213,6 +213,32 @@ TEST(FaultPredictCase, ModelsAndMachinesThatAreNotKnown) {
       << fault_of_prediction(json);
 }
 
+TEST(UnitPredictCase, ARunIsEvidenceAgainstARuleOfItsFramework) {
+  // Composer has no pipeline, Megatron's ZeRO-2 none either; the run says otherwise.
+  Json json = small_case();
+  json["plan"]["sharding_stage"] = 2;
+  const CasePrediction p = predict(json);
+  EXPECT_TRUE(has(p.assumptions, "it ran, against the rule: megatron does not combine"));
+  json["measured"] = {{"step_time_s", nullptr}, {"peak_memory_bytes", nullptr}, {"outcome", "oom"}};
+  EXPECT_NE(fault_of_prediction(json).find("/plan/sharding_stage: megatron does not combine"),
+            std::string::npos)
+      << fault_of_prediction(json);
+}
+
+TEST(UnitPredictCase, NullsOfThePlanTakeDefaultsAndSaySo) {
+  Json json = small_case();
+  for (const char* key : {"microbatch", "sequence_parallel", "stages_per_rank", "schedule"}) {
+    json["plan"][key] = nullptr;
+  }
+  const CasePrediction p = predict(json);
+  EXPECT_EQ(p.plan.microbatch, 1);
+  EXPECT_TRUE(p.plan.sequence_parallel);  // tensor is 2
+  EXPECT_EQ(p.plan.schedule, ScheduleKind::kOneFOneB);
+  for (const char* text : {"microbatch: 1", "sequence_parallel: true", "schedule: 1f1b"}) {
+    EXPECT_TRUE(has(p.assumptions, text)) << text;
+  }
+}
+
 TEST(FaultPredictCase, EveryOpenCaseIsExpressed) {
   const auto folder = validate_testing::open_cases();
   if (!std::filesystem::is_directory(folder)) {
