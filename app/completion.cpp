@@ -59,17 +59,17 @@ std::string bash_script() {
   for (const CommandSpec& spec : command_specs()) {
     for (const OptionSpec& option : spec.options) {
       if (option.value.empty()) continue;
-      const std::string pattern = "    '" + std::string(spec.name) + " " + std::string(option.name);
       const std::vector<std::string> choices = choices_of(option);
       const bool files = option.kind == ValueKind::kFile || option.kind == ValueKind::kPlatform;
       std::string reply =
           choices.empty() ? ""
                           : "COMPREPLY=($(compgen -W \"" + words(choices) + "\" -- \"$cur\")); ";
       if (files) reply += "COMPREPLY+=($(compgen -f -- \"$cur\")); ";
-      out += pattern + "') " + reply + "return ;;\n";
-      if (option.short_name != 0) {
-        out += "    '" + std::string(spec.name) + " -" + option.short_name + "') " + reply +
-               "return ;;\n";
+      std::vector<std::string> names{std::string(option.name)};
+      if (option.short_name != 0) names.push_back(std::string{'-', option.short_name});
+      for (const std::string& name : names) {
+        out.append("    '").append(spec.name).append(" ").append(name);
+        out.append("') ").append(reply).append("return ;;\n");
       }
     }
   }
