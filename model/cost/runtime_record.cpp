@@ -70,7 +70,9 @@ RuntimeCosts runtime_costs(std::span<const RuntimeRecord> records, Framework fra
   RuntimeCosts costs = other->costs;
   costs.basis = Basis::kExtrapolated;
   costs.origin = origin_of(*other, framework);
-  // What lies beyond the tensors is the process's own: the framework row keeps its values.
+  // Kernels carry over, but not how the measured precisions compare with the op costs; what lies
+  // beyond the tensors is the process's own.
+  costs.compute_factor = 1.0;
   costs.context_bytes = std::nullopt;
   costs.reserved_factor = std::nullopt;
   widen(costs.low50, costs.high50);
@@ -82,6 +84,7 @@ std::span<const RuntimeRecord> shipped_runtime_records() {
   static const std::vector<RuntimeRecord> kRecords = [] {
     std::vector<RuntimeRecord> all;
     for (const EmbeddedFile& file : embedded_calibrations()) {
+      if (file.text.find("\"frameworks\"") == std::string_view::npos) continue;
       RuntimeCalibration calibration = parse_runtime_calibration(
           JsonFile::parse(std::string(file.text), std::string(file.name) + ".json"));
       std::move(calibration.records.begin(), calibration.records.end(), std::back_inserter(all));

@@ -10,7 +10,8 @@
 ///   record of the framework that stands in       log doubled      extrapolated
 ///   none: RuntimeCosts{}                         uncalibrated     analytic
 ///
-/// Megatron-LM and NeMo run the same kernels and stand in for each other.
+/// Megatron-LM and NeMo run the same kernels and stand in for each other, with compute_factor 1 and
+/// the memory of their own framework row.
 #include <optional>
 #include <span>
 #include <string>
@@ -41,13 +42,17 @@ struct RuntimeCalibration {
   std::vector<RuntimeRecord> records;
 };
 
-/// Throws InputError with every fault.
+/// One entry of "frameworks", in and out.
+[[nodiscard]] RuntimeRecord read_runtime_record(const JsonReader&);
+[[nodiscard]] Json to_json(const RuntimeRecord&);
+/// Reads the frameworks of a calibration file; other records of it are calibration_json.h's. Throws
+/// InputError with every fault.
 [[nodiscard]] RuntimeCalibration parse_runtime_calibration(const JsonFile&);
 [[nodiscard]] Json to_json(const RuntimeCalibration&);
 
 /// The files of model/cost/library, generated at build time.
 [[nodiscard]] std::span<const EmbeddedFile> embedded_calibrations();
-/// All records of embedded_calibrations(), read once.
+/// All records of those embedded_calibrations() that have "frameworks", read once.
 [[nodiscard]] std::span<const RuntimeRecord> shipped_runtime_records();
 
 /// What a framework costs on a device by the order above; `origin` says which record it is.
