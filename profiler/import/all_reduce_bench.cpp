@@ -43,6 +43,11 @@ std::optional<double> number_after(std::string_view line, std::string_view label
   return leading_number(line);
 }
 
+bool is_rank(double value) {
+  constexpr double kMostRanks = 1e7;
+  return value >= 0 && value < kMostRanks && value == std::floor(value);
+}
+
 class LogReader {
  public:
   LogReader(const SourceText& file, ImportStats& stats) : file_(&file), stats_(&stats) {}
@@ -62,7 +67,7 @@ class LogReader {
 
   void take(std::string_view line) {
     if (const auto local = number_after(line, "local_rank:")) {
-      local_ranks_ = std::max(local_ranks_, static_cast<int>(*local) + 1);
+      if (is_rank(*local)) local_ranks_ = std::max(local_ranks_, static_cast<int>(*local) + 1);
     } else if (const auto duration = number_after(line, "duration:")) {
       durations_.push_back(*duration);
     } else if (const auto throughput = number_after(line, "algo throughput:")) {
@@ -76,7 +81,7 @@ class LogReader {
   void take_rank_line(std::string_view line) {
     std::string_view text = line;
     const auto rank = leading_number(text);
-    if (!rank || *rank < 0 || *rank != std::floor(*rank)) return;
+    if (!rank || !is_rank(*rank)) return;
     text = trimmed(text);
     if (text == ":") {
       waiting_.push_back(static_cast<int>(*rank));
@@ -84,7 +89,11 @@ class LogReader {
       if (!text.ends_with(" GB")) {
         throw InputError({place(), "has a data size in another unit", "GB is known", ""});
       }
-      constexpr double kGiga = 1e9;
+      constexpr double kGiga = 1e9, kMostGiga = 1e6;
+      if (!(*size > 0 && *size <= kMostGiga)) {
+        throw InputError({place(), "has a data size of " + std::to_string(*size) + " GB",
+                          "must lie above 0 and at most 1e6", ""});
+      }
       const Bytes bytes = bytes_from(*size * kGiga);
       if (payload_.value != 0 && payload_ != bytes) {
         throw InputError({place(), "has another data size than the ranks before",

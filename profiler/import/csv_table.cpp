@@ -18,7 +18,8 @@ using Severity = ImportStats::Severity;
 constexpr std::array<std::string_view, 3> kPassNames{"forward", "input_grad", "weight_grad"};
 constexpr double kLongest = 7 * 86400;  // of one op: longer durations are corrupt
 constexpr double kLargestShape = 1e15;
-constexpr double kMostBytes = 1e17;  // as op_signature.cpp
+constexpr std::int64_t kMostCounted = 10'000'000;  // ranks, repeats, kernels
+constexpr double kMostBytes = 1e17;                // as op_signature.cpp
 
 /// Why a row gives no measurement.
 struct Refusal {
@@ -66,6 +67,13 @@ std::int64_t whole(TableRow& row, const std::optional<NumberRule>& rule, std::in
   return static_cast<std::int64_t>(rounded);
 }
 
+int count(TableRow& row, const std::optional<NumberRule>& rule, int fallback,
+          std::string_view what) {
+  const std::int64_t value = whole(row, rule, fallback, what);
+  if (value > kMostCounted) throw Refusal{"rows whose " + std::string(what) + " are too many"};
+  return static_cast<int>(value);
+}
+
 Seconds seconds(TableRow& row, const NumberRule& rule, double unit, std::string_view what) {
   const double value = row.number(rule) * unit;
   if (std::isnan(value)) throw Refusal{"rows whose " + std::string(what) + " is not a number"};
@@ -83,7 +91,7 @@ Duration duration(TableRow& row, const TimeRule& rule) {
   if (times.size() == 1) out.low = out.high = std::nullopt;
   if (rule.low) out.low = seconds(row, *rule.low, rule.seconds_per_unit, "least time");
   if (rule.high) out.high = seconds(row, *rule.high, rule.seconds_per_unit, "largest time");
-  if (rule.repeats) out.repeats = static_cast<int>(whole(row, rule.repeats, 1, "repeats"));
+  if (rule.repeats) out.repeats = count(row, rule.repeats, 1, "repeats");
   if (out.low.value_or(out.median) > out.median || out.high.value_or(out.median) < out.median) {
     throw Refusal{"rows whose least, median and largest time are out of order"};
   }
@@ -114,7 +122,7 @@ OpMeasurement op_of(TableRow& row, const OpRule& rule) {
   s.fused = rule.fused;
   s.work += Flop{real(row, rule.extra_work, 0, "extra work")};
   s.traffic += bytes_from(std::min(real(row, rule.extra_traffic, 0, "extra traffic"), kMostBytes));
-  s.kernels = static_cast<int>(whole(row, rule.kernels, s.kernels, "kernels"));
+  s.kernels = count(row, rule.kernels, s.kernels, "kernels");
   out.time = duration(row, rule.time);
   out.label = row.text(rule.label).value_or("");
   out.group = row.text(rule.group).value_or("");
@@ -124,7 +132,7 @@ OpMeasurement op_of(TableRow& row, const OpRule& rule) {
 int ranks_of(TableRow& row, const std::optional<NumberRule>& rule, std::optional<int> given,
              std::string_view what, const CollectiveRule& entry) {
   if (given) return *given;
-  if (rule) return static_cast<int>(whole(row, rule, 1, what));
+  if (rule) return count(row, rule, 1, what);
   throw InputError({entry.op.where, "nothing says how many " + std::string(what), "",
                     "Give --ranks, and --ranks-per-node where they are fewer."});
 }

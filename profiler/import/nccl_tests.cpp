@@ -23,6 +23,10 @@ bool is_digits(std::string_view text) {
                                       [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
+int rank_number(std::string_view text) {
+  return static_cast<int>(detail::nccl_count(detail::nccl_number(text), detail::kMostNcclRanks));
+}
+
 /// Without what mpirun and srun put before a line: "[1,0]<stdout>:", "[node:pid]", "12: ".
 std::string_view without_prefix(std::string_view line) {
   const auto skip_space = [&] {
@@ -61,13 +65,19 @@ std::vector<std::string_view> words_of(std::string_view line) {
 
 /// Which words of a row are what. A side is found by its time column.
 struct Columns {
-  std::size_t count = 0;
   std::size_t size = 0, type = 0, redop = 0, test = 0, ranks = 0, ranks_per_node = 0;  ///< 0: none
   struct Side {
     std::size_t time = 0, algbw = 0, busbw = 0, wrong = 0;
   };
   std::vector<Side> sides;
   bool cpu_time = false;
+
+  /// Words that a row needs at least: a timestamp may follow, and the second side be missing.
+  [[nodiscard]] std::size_t least_words() const {
+    const Side& side = sides.front();
+    return 1 + std::max({size, type, redop, test, ranks, ranks_per_node, side.time, side.algbw,
+                         side.busbw});
+  }
 };
 
 /// From the names in a header line.
@@ -77,7 +87,6 @@ std::optional<Columns> columns_named(const std::vector<std::string_view>& names)
   };
   if (!has("size") || !(has("time") || has("cputime")) || !has("algbw")) return std::nullopt;
   Columns out;
-  out.count = names.size();
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string_view name = names[i];
     if (name == "size") out.size = i;
@@ -93,6 +102,10 @@ std::optional<Columns> columns_named(const std::vector<std::string_view>& names)
     if (name == "busbw") out.sides.back().busbw = i;
     if (name == "#wrong" || name == "error") out.sides.back().wrong = i;
   }
+  const bool whole = std::all_of(out.sides.begin(), out.sides.end(), [](const Columns::Side& side) {
+    return side.algbw > 0 && side.busbw > 0;
+  });
+  if (!whole) return std::nullopt;
   return out;
 }
 
@@ -100,7 +113,6 @@ std::optional<Columns> columns_named(const std::vector<std::string_view>& names)
 std::optional<Columns> columns_guessed(const std::vector<std::string_view>& words) {
   if (words.size() < 11 || words.size() > 13) return std::nullopt;
   Columns out;
-  out.count = words.size();
   out.type = 2;
   const bool has_redop = words.size() > 11 && std::isnan(detail::nccl_number(words[3]));
   out.redop = has_redop ? 3 : 0;
@@ -193,7 +205,7 @@ class TextReader {
     const auto on = std::find(words.begin(), words.end(), "on");
     const std::string host = on != words.end() && on + 1 != words.end() ? std::string(on[1]) : "";
     if (!block_.rows.empty()) finish();
-    block_.hosts[static_cast<int>(detail::nccl_number(words[1]))] = host;
+    block_.hosts[rank_number(words[1])] = host;
     const std::size_t close = line.find(']');
     if (block_.device.empty() && close != std::string_view::npos) {
       std::string_view device = line.substr(close + 1);
@@ -206,8 +218,7 @@ class TextReader {
   void take_row(const std::vector<std::string_view>& words, long number) {
     const std::string place = at_line(file_->name, number);
     const auto columns = columns_ ? columns_ : columns_guessed(words);
-    // A timestamp may follow what the header names; in-place columns may be missing.
-    if (!columns || words.size() <= columns->sides.front().busbw) {
+    if (!columns || words.size() < columns->least_words()) {
       stats_->add("rows with too few numbers", Severity::kError, 1, place);
       return;
     }
@@ -218,11 +229,12 @@ class TextReader {
     if (columns->test > 0) group_of_row(*columns, words);
     NcclRow row;
     row.line = number;
-    row.size = static_cast<std::int64_t>(detail::nccl_number(words[columns->size]));
+    row.size =
+        detail::nccl_count(detail::nccl_number(words[columns->size]), detail::kMostNcclBytes);
     if (columns->type > 0) row.type = std::string(words[columns->type]);
     if (columns->redop > 0) row.redop = std::string(words[columns->redop]);
     for (const Columns::Side& side : columns->sides) {
-      if (side.busbw >= words.size()) continue;
+      if (std::max({side.time, side.algbw, side.busbw}) >= words.size()) continue;
       NcclSide out{detail::nccl_number(words[side.time]), detail::nccl_number(words[side.algbw]),
                    detail::nccl_number(words[side.busbw]), 0};
       if (side.wrong > 0 && side.wrong < words.size()) out.wrong = wrong_of(words[side.wrong]);
@@ -242,8 +254,7 @@ class TextReader {
   /// Tables of rccl-tests name the test and its ranks in each row.
   void group_of_row(const Columns& columns, const std::vector<std::string_view>& words) {
     const std::string test(words[columns.test]);
-    const int ranks =
-        columns.ranks > 0 ? static_cast<int>(detail::nccl_number(words[columns.ranks])) : 0;
+    const int ranks = columns.ranks > 0 ? rank_number(words[columns.ranks]) : 0;
     if (block_.test == test && block_.stated_ranks == ranks) return;
     const auto kept = columns_;
     if (!block_.rows.empty()) finish();
@@ -252,9 +263,7 @@ class TextReader {
     block_.test = test;
     block_.stated_ranks = ranks;
     block_.stated_ranks_per_node =
-        columns.ranks_per_node > 0
-            ? static_cast<int>(detail::nccl_number(words[columns.ranks_per_node]))
-            : ranks;
+        columns.ranks_per_node > 0 ? rank_number(words[columns.ranks_per_node]) : ranks;
   }
 
   const SourceText* file_;

@@ -179,6 +179,11 @@ double nccl_number(std::string_view text) {
   return value;
 }
 
+std::int64_t nccl_count(double value, double most) {
+  const bool good = value >= 0 && value <= most && value == std::floor(value);
+  return good ? static_cast<std::int64_t>(value) : 0;
+}
+
 std::string device_kind_of(std::string_view driver_name) {
   using Pair = std::pair<std::string_view, std::string_view>;
   // As cudaGetDeviceProperties names them; the first that is part of the name.

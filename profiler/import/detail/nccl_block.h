@@ -38,6 +38,10 @@ struct NcclBlock {
 
 /// A number, or NaN ("nan", "N/A", text); a trailing * (old versions mark errors so) is ignored.
 [[nodiscard]] double nccl_number(std::string_view text);
+/// A whole number in [0, most]; 0 for anything else.
+[[nodiscard]] std::int64_t nccl_count(double value, double most);
+inline constexpr double kMostNcclRanks = 1e7;
+inline constexpr double kMostNcclBytes = 1e17;
 /// Adds the rows of a run, each oddity counted. Throws InputError where the ranks or the collective
 /// cannot be known.
 void add_block(Profile& profile, const NcclBlock& block, const ImportOptions& options);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -29,15 +30,11 @@ std::string text_at(const JsonReader& object, std::string_view key) {
 }
 
 int int_at(const JsonReader& object, std::string_view key) {
-  const double value = number_at(object, key);
-  constexpr double kMost = 1e7;
-  return value >= 0 && value <= kMost ? static_cast<int>(value) : 0;
+  return static_cast<int>(nccl_count(number_at(object, key), kMostNcclRanks));
 }
 
 std::int64_t size_at(const JsonReader& object) {
-  const double value = number_at(object, "size");
-  constexpr double kMost = 1e17;
-  return value >= 0 && value <= kMost ? static_cast<std::int64_t>(value) : 0;
+  return nccl_count(number_at(object, "size"), kMostNcclBytes);
 }
 
 std::optional<NcclSide> side_at(const JsonReader& result, std::string_view key, ImportStats& stats,
@@ -59,15 +56,16 @@ void read_devices(const JsonReader& config, NcclBlock& block) {
   const auto devices = config.find("devices");
   if (!devices) return;
   const std::vector<JsonReader> entries = devices->elements();
-  int each = std::max(1, int_at(config, "nthreads")) * std::max(1, int_at(config, "ngpus"));
-  if (entries.size() > 1)
-    each = std::max(1, int_at(entries[1], "rank") - int_at(entries[0], "rank"));
+  std::int64_t each = std::max<std::int64_t>(1, int_at(config, "nthreads")) *
+                      std::max<std::int64_t>(1, int_at(config, "ngpus"));
+  if (entries.size() > 1) each = int_at(entries[1], "rank") - int_at(entries[0], "rank");
+  each = std::clamp<std::int64_t>(each, 1, 1024);  // devices of one process
   std::map<std::string, int> on_host;
   for (const JsonReader& device : entries) {
     if (block.device.empty()) block.device = printable(text_at(device, "device_info"), 100);
-    block.stated_ranks += each;
+    block.stated_ranks += static_cast<int>(each);
     int& here = on_host[text_at(device, "hostname")];
-    here += each;
+    here += static_cast<int>(each);
     block.stated_ranks_per_node = std::max(block.stated_ranks_per_node, here);
   }
 }
@@ -85,8 +83,8 @@ NcclBlock read_run(const JsonReader& root, const std::string& file, ImportStats&
     const auto args = root.array("args");
     if (!args.empty() && args.front().is_string()) block.test = args.front().as_string();
   }
-  if (const double nccl = number_at(root, "nccl_version"); nccl > 0) {
-    block.versions = "nccl " + std::to_string(static_cast<long>(nccl));
+  if (const int nccl = int_at(root, "nccl_version"); nccl > 0) {
+    block.versions = "nccl " + std::to_string(nccl);
   }
   if (const auto config = root.find("config")) {
     block.graph = int_at(*config, "graph") > 0;
