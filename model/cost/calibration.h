@@ -26,6 +26,7 @@
 #include "model/cost/collective_cost.h"
 #include "model/cost/cost_model.h"
 #include "model/cost/op_parameters.h"
+#include "model/cost/runtime_record.h"
 #include "profiler/op_signature.h"
 
 namespace towtank {
@@ -92,6 +93,8 @@ struct ShapeFamily {
 
 struct OpRecord {
   std::string device_kind, generation;
+  BytesPerSecond memory_bandwidth;  ///< of the device that was measured, by its datasheet
+  FlopPerSecond peak;               ///< of its two-byte products
   OpKind kind = OpKind::kMatmul;
   bool fused = true;          ///< kAttention only: two kinds of core
   std::vector<DType> dtypes;  ///< that it serves: of equal rate and element size
@@ -114,7 +117,8 @@ struct CollectiveRecord {
   std::string fabric;
   FabricLevel level = FabricLevel::kIntranode;
   IntranodeTopology topology = IntranodeTopology::kSwitch;  ///< intranode only
-  int node_devices = 0;  ///< mesh only: of the node that was measured
+  int node_devices = 0;  ///< of the node that was measured: in a mesh, and where several nodes
+                         ///< share ports; 0: any
   Collective op = Collective::kAllReduce;
   Estimate launch, step, low_step;  ///< [s]
   Estimate low_share;
@@ -128,23 +132,13 @@ struct CollectiveRecord {
   FitEvidence evidence;
 };
 
-struct FrameworkRecord {
-  std::string device_kind;  ///< empty: any device of the generation
-  std::string generation;
-  Framework framework = Framework::kMegatron;
-  RuntimeCosts costs;
-  std::optional<Bytes> context_bytes, buffer_bytes;
-  std::optional<double> reserved_factor;  ///< reserved over allocated
-  FitEvidence evidence;
-};
-
 struct Calibration {
   std::string name;
   std::string command;  ///< what made it
   std::string source;   ///< who measured the rows, with licence
   std::vector<OpRecord> ops;
   std::vector<CollectiveRecord> collectives;
-  std::vector<FrameworkRecord> frameworks;
+  std::vector<RuntimeRecord> frameworks;
   std::string hash;  ///< of the file's text; set on reading
 };
 

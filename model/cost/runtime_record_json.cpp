@@ -36,7 +36,9 @@ std::vector<std::string> read_texts(const JsonReader& r, std::string_view key) {
   return out;
 }
 
-RuntimeRecord read_record(const JsonReader& r) {
+}  // namespace
+
+RuntimeRecord read_runtime_record(const JsonReader& r) {
   constexpr JsonRange kCount{0, 1e9};
   RuntimeRecord out;
   out.framework = static_cast<Framework>(r.one_of("framework", kFrameworkNames));
@@ -53,7 +55,7 @@ RuntimeRecord read_record(const JsonReader& r) {
   return out;
 }
 
-Json record_json(const RuntimeRecord& r) {
+Json to_json(const RuntimeRecord& r) {
   const RuntimeCosts& c = r.costs;
   Json out = Json::object();
   out["framework"] = kFrameworkNames[static_cast<std::size_t>(r.framework)];
@@ -78,8 +80,6 @@ Json record_json(const RuntimeRecord& r) {
   return out;
 }
 
-}  // namespace
-
 RuntimeCalibration parse_runtime_calibration(const JsonFile& file) {
   const JsonReader root = file.root();
   root.expect_format(kFormat, kVersion);
@@ -87,7 +87,9 @@ RuntimeCalibration parse_runtime_calibration(const JsonFile& file) {
   out.name = root.string("name");
   out.command = root.string("command");
   out.source = root.string("source");
-  for (const JsonReader& item : root.array("frameworks")) out.records.push_back(read_record(item));
+  for (const JsonReader& item : root.array("frameworks"))
+    out.records.push_back(read_runtime_record(item));
+  for (const char* key : {"ops", "collectives"}) root.ignore(key);
   root.no_other_keys();
   file.finish();
   return out;
@@ -101,7 +103,7 @@ Json to_json(const RuntimeCalibration& calibration) {
   out["command"] = calibration.command;
   out["source"] = calibration.source;
   out["frameworks"] = Json::array();
-  for (const RuntimeRecord& r : calibration.records) out["frameworks"].push_back(record_json(r));
+  for (const RuntimeRecord& r : calibration.records) out["frameworks"].push_back(to_json(r));
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -31,9 +32,17 @@ struct OpGroup {
 
 struct FabricGroup {
   std::string fabric;
+  std::size_t platform = 0;  ///< of the options; as many as there are: none has the fabric
   CollectiveKey key;
   std::vector<CollectiveRow> rows;
 };
+
+/// Collectives whose kernels cost the same to start: those that go round, those that only send.
+using LaunchKey = std::tuple<std::string, FabricLevel, bool>;
+LaunchKey launch_key(const CollectiveRecord& record) {
+  const bool sends = record.op == Collective::kSendRecv || record.op == Collective::kAllToAll;
+  return {record.fabric, record.level, sends};
+}
 
 class Calibrator {
  public:
@@ -144,7 +153,8 @@ class Calibrator {
   // --- collectives ---
 
   [[nodiscard]] std::vector<FabricGroup> fabric_groups() {
-    std::map<std::tuple<FabricLevel, std::string, Collective>, std::vector<CollectiveRow>> sorted;
+    using Key = std::tuple<FabricLevel, std::string, std::size_t, Collective>;
+    std::map<Key, std::vector<CollectiveRow>> sorted;
     std::map<std::string, int> unknown;
     for (const Profile& profile : profiles_) {
       for (const CollectiveMeasurement& m : profile.collectives) {
@@ -157,7 +167,8 @@ class Calibrator {
           continue;
         }
         const FabricLevel level = inside ? FabricLevel::kIntranode : FabricLevel::kInternode;
-        sorted[{level, fabric, m.op}].push_back({&m, &profile});
+        sorted[{level, fabric, platform_for(profile, fabric, level), m.op}].push_back(
+            {&m, &profile});
       }
     }
     for (const auto& [profile, rows] : unknown) {
@@ -167,40 +178,69 @@ class Calibrator {
     }
     std::vector<FabricGroup> groups;
     for (auto& [key, rows] : sorted) {
-      groups.push_back({std::get<1>(key), {std::get<0>(key), std::get<2>(key)}, std::move(rows)});
+      const auto& [level, fabric, platform, op] = key;
+      groups.push_back({fabric, platform, {level, op}, std::move(rows)});
     }
     return groups;
   }
 
-  /// The network of the first platform whose level has the fabric.
+  /// The first platform that has the fabric at the level, with the profile's device if that is
+  /// known.
+  [[nodiscard]] std::size_t platform_for(const Profile& profile, const std::string& fabric,
+                                         FabricLevel level) const {
+    for (std::size_t i = 0; i < options_.platforms.size(); ++i) {
+      const auto view = view_of(options_.platforms[i], profile.device_kind, 2, level);
+      if (view && view->levels[static_cast<std::size_t>(level)].fabric == fabric) return i;
+    }
+    return options_.platforms.size();
+  }
+
+  /// What at least `devices` of a platform see, of its nodes with a device kind if one is named.
+  [[nodiscard]] static std::optional<NetworkView> view_of(Platform platform,
+                                                          const std::string& device, int devices,
+                                                          FabricLevel level) {
+    const auto has_device = [&](const NodeGroup& group) {
+      const DeviceKindId id = platform.node_kinds[group.kind].device;
+      return device.empty() || platform.device_kinds[id].name == device;
+    };
+    std::vector<NodeGroup> nodes;
+    std::copy_if(platform.nodes.begin(), platform.nodes.end(), std::back_inserter(nodes),
+                 has_device);
+    if (nodes.empty()) return std::nullopt;
+    const NodeKind& node = platform.node_kinds[nodes.front().kind];
+    platform.nodes = std::move(nodes);
+    const bool inside = level == FabricLevel::kIntranode;
+    const auto allocated = allocate(platform, std::max(devices, inside ? 1 : 2 * node.devices));
+    if (!std::holds_alternative<Allocation>(allocated)) return std::nullopt;
+    NetworkView view = network_view(platform, std::get<Allocation>(allocated));
+    if (static_cast<std::size_t>(level) >= view.levels.size()) return std::nullopt;
+    return view;
+  }
+
   [[nodiscard]] std::optional<NetworkView> view_for(const FabricGroup& group) const {
+    if (group.platform == options_.platforms.size()) return std::nullopt;
     int devices = 2;
     for (const CollectiveRow& row : group.rows) devices = std::max(devices, row.measurement->ranks);
-    for (const Platform& platform : options_.platforms) {
-      const auto allocated = allocate(platform, devices);
-      if (!std::holds_alternative<Allocation>(allocated)) continue;
-      NetworkView view = network_view(platform, std::get<Allocation>(allocated));
-      const auto level = static_cast<std::size_t>(group.key.level);
-      if (level < view.levels.size() && view.levels[level].fabric == group.fabric) return view;
-    }
-    return std::nullopt;
+    return view_of(options_.platforms[group.platform], group.rows.front().profile->device_kind,
+                   devices, group.key.level);
   }
 
   void fit_fabrics() {
-    std::map<std::pair<std::string, bool>, Estimate> launch;
-    std::map<std::string, CollectiveParameters> fitted;
+    std::map<LaunchKey, Estimate> launch;
+    std::map<std::pair<std::string, std::size_t>, CollectiveParameters> fitted;
     for (const FabricGroup& group : fabric_groups()) {
       const auto view = view_for(group);
       if (!view) {
         refuse(std::string(to_text(group.key.op)) + " on " + group.fabric,
-               "no platform with this fabric was named, so its hardware rate is not known",
+               "no platform with this fabric (and device) was named, so its hardware rate is not "
+               "known",
                "Name one (--platform)");
         continue;
       }
       // What a fabric's node reaches is known when several nodes are fitted.
       const std::string& inside = view->levels.front().fabric;
       CollectiveParameters parameters = documented_collective_parameters(*view);
-      if (const auto known = fitted.find(inside); known != fitted.end()) {
+      if (const auto known = fitted.find({inside, group.platform}); known != fitted.end()) {
         parameters.level.front() = known->second.level.front();
       }
       auto result = fit_collective(*view, group.key, group.rows, parameters);
@@ -208,17 +248,19 @@ class Calibrator {
         out_.refusals.push_back(std::move(*refusal));
         continue;
       }
-      if (group.key.level == FabricLevel::kIntranode) fitted.insert_or_assign(inside, parameters);
+      if (group.key.level == FabricLevel::kIntranode) {
+        fitted.insert_or_assign(std::pair{inside, group.platform}, parameters);
+      }
       auto& fit = std::get<CollectiveFit>(result);
-      const auto [least, added] = launch.emplace(
-          std::pair{group.fabric, group.key.level == FabricLevel::kIntranode}, fit.record.launch);
-      if (!added && fit.record.launch.value < least->second.value)
+      const auto [least, added] = launch.emplace(launch_key(fit.record), fit.record.launch);
+      if (!added && fit.record.launch.value < least->second.value) {
         least->second = fit.record.launch;
+      }
       out_.calibration.collectives.push_back(std::move(fit.record));
       out_.reports.push_back(std::move(fit.report));
     }
     for (CollectiveRecord& record : out_.calibration.collectives) {
-      record.launch = launch.at({record.fabric, record.level == FabricLevel::kIntranode});
+      record.launch = launch.at(launch_key(record));
     }
   }
 

@@ -7,8 +7,8 @@
 /// copies they are, products before cross entropy, whose logits they are. A collective of several
 /// nodes is fitted with what its node's fabric reaches.
 ///
-/// A launch costs every collective of a fabric the same: all records have the least that any
-/// profile of it found.
+/// A launch costs all collectives that go round a fabric the same, and all that only send (send-
+/// receive, all-to-all): records have the least that any profile of those found.
 #include <span>
 #include <string>
 #include <vector>

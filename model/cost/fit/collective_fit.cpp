@@ -153,6 +153,13 @@ class CollectiveFitter {
   bool low_ = true;
 };
 
+/// Payloads of training are large; the others all take about as long as an empty one.
+double importance_of(const CollectiveMeasurement& m) {
+  constexpr double kLarge = 1 << 20;
+  constexpr double kLeast = 0.1;
+  return std::clamp(static_cast<double>(m.payload.value) / kLarge, kLeast, 1.0);
+}
+
 /// Names by which rows count and are left out.
 struct RowNames {
   std::vector<std::string> groups, ranks, octaves, cells;
@@ -171,6 +178,23 @@ RowNames names_of(const CollectiveKey& key, const std::vector<CollectiveRow>& ro
   return out;
 }
 
+std::vector<CollectiveRow> thinned(const CollectiveKey& key,
+                                   const std::vector<CollectiveRow>& rows) {
+  const RowNames names = names_of(key, rows);
+  std::map<std::string, std::size_t> size;
+  for (const std::string& cell : names.cells) ++size[cell];
+  std::map<std::string, std::size_t> seen;
+  std::vector<CollectiveRow> out;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::size_t total = size[names.cells[i]];
+    const std::size_t kept = std::min(total, kMostOfCell);
+    const std::size_t at = seen[names.cells[i]]++;
+    // The rows at which the running share of `kept` passes a whole number.
+    if ((at + 1) * kept / total > at * kept / total) out.push_back(rows[i]);
+  }
+  return out;
+}
+
 Estimate estimate(const FitResult& fit, std::size_t i, bool fixed) {
   const double value = fit.value[i];
   return {value, fixed ? 0.0 : std::min(1.0, fit.relative_error[i]) * value, !fixed};
@@ -182,7 +206,7 @@ void fill_record(const NetworkView& view, const CollectiveFitter& fitter, const 
   const bool intranode = record.level == FabricLevel::kIntranode;
   record.topology = intranode ? view.topology : IntranodeTopology::kSwitch;
   const bool mesh = record.topology == IntranodeTopology::kMesh;
-  record.node_devices = intranode && mesh ? view.node_slots : 0;
+  record.node_devices = mesh ? view.node_slots : intranode ? 0 : view.devices_per_node;
   record.step = estimate(fit, kStepAt, fitter.fixed(kStepAt));
   if (fitter.low()) {
     record.low_step = estimate(fit, kLowStepAt, false);
@@ -283,12 +307,14 @@ LinkParameters link_of(const CollectiveRecord& record) {
 
 std::variant<CollectiveFit, Refusal> fit_collective(const NetworkView& view,
                                                     const CollectiveKey& key,
-                                                    const std::vector<CollectiveRow>& rows,
+                                                    const std::vector<CollectiveRow>& all,
                                                     CollectiveParameters& parameters) {
+  const std::vector<CollectiveRow> rows = thinned(key, all);
   EXPECTS(!rows.empty() && level_index(key.level) < view.levels.size());
   const RowNames names = names_of(key, rows);
-  const std::vector<double> weight =
-      cell_weights(names.cells, std::vector<double>(rows.size(), 1.0));
+  std::vector<double> importance;
+  for (const CollectiveRow& row : rows) importance.push_back(importance_of(*row.measurement));
+  const std::vector<double> weight = cell_weights(names.cells, importance);
   CollectiveFitter fitter(view, key, rows, parameters, weight);
   const FitResult fit = fitter.run();
   CollectiveFit out;
@@ -308,6 +334,10 @@ std::variant<CollectiveFit, Refusal> fit_collective(const NetworkView& view,
   const std::vector<double> residuals = held_out(view, key, rows, parameters, weight, fit, folds);
   const ResidualStats stats = stats_of(residuals, weight);
   record.evidence.rows = static_cast<int>(rows.size());
+  if (rows.size() < all.size()) {
+    out.report.notes.push_back(std::to_string(rows.size()) + " of " + std::to_string(all.size()) +
+                               " rows are used: dense sweeps are thinned");
+  }
   record.evidence.held_out = folds.text;
   record.evidence.held_out_rows = folds.count > 0 ? stats.rows : 0;
   record.evidence.bias = stats.bias;

@@ -9,6 +9,9 @@
 ///   share(n)         one for each number of ranks at this level that was measured
 ///   low protocol     only where small payloads are there to tell it
 ///
+/// A row counts as its cell does (profile, ranks, octave of payload; evidence.h), and less below 1
+/// MiB. Of a cell at most kMostOfCell rows are used, evenly chosen.
+///
 /// What is left out in turn is all rows of one number of ranks (its share is then interpolated from
 /// the others); in a mesh, whose links favour some numbers, octaves of the payload.
 #include <variant>
@@ -31,6 +34,8 @@ struct CollectiveKey {
   FabricLevel level = FabricLevel::kIntranode;
   Collective op = Collective::kAllReduce;
 };
+
+inline constexpr std::size_t kMostOfCell = 48;
 
 struct CollectiveFit {
   CollectiveRecord record;

@@ -92,12 +92,9 @@ ResidualStats stats_of(const std::vector<double>& residuals, const std::vector<d
   }
   if (out.rows == 0) return out;
   out.bias /= total;
-  for (std::size_t i = 0; i < residuals.size(); ++i) {
-    const double off = residuals[i] - out.bias;
-    out.spread += weights[i] * off * off;
-  }
-  out.spread = std::sqrt(out.spread / total);
-  out.median = weighted_median(std::move(magnitudes), weights);
+  out.spread = 0.5 * (weighted_quantile(residuals, weights, 0.84) -
+                      weighted_quantile(residuals, weights, 0.16));
+  out.median = weighted_median(magnitudes, weights);
   return out;
 }
 

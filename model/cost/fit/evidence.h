@@ -35,9 +35,12 @@ struct Folds {
 
 struct ResidualStats {
   int rows = 0;
-  double bias = 0.0, spread = 0.0, median = 0.0;
+  double bias = 0.0;    ///< mean
+  double spread = 0.0;  ///< half of what the middle 68 % of them span: a standard deviation that a
+                        ///< few rows of another regime do not blow up
+  double median = 0.0;  ///< of their magnitudes
 };
-/// Of rows with weight > 0; spread about the mean.
+/// Of rows with weight > 0.
 [[nodiscard]] ResidualStats stats_of(const std::vector<double>& residuals,
                                      const std::vector<double>& weights);
 

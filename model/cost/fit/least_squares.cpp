@@ -103,7 +103,7 @@ class Fit {
   [[nodiscard]] double scale_of(const Vector& r) const {
     std::vector<double> magnitudes(static_cast<std::size_t>(r.size()));
     for (std::size_t i = 0; i < magnitudes.size(); ++i) magnitudes[i] = std::abs(Space::at(r, i));
-    return std::max(kLeastScale, 1.4826 * weighted_median(std::move(magnitudes), problem_->weight));
+    return std::max(kLeastScale, 1.4826 * weighted_median(magnitudes, problem_->weight));
   }
 
   /// Weight of each row in the squares that stand for Huber's loss.
@@ -214,20 +214,27 @@ class Fit {
 
 }  // namespace
 
-double weighted_median(std::vector<double> values, const std::vector<double>& weights) {
-  EXPECTS(values.size() == weights.size());
-  if (values.empty()) return 0.0;
+double weighted_quantile(const std::vector<double>& values, const std::vector<double>& weights,
+                         double share) {
+  EXPECTS(values.size() == weights.size() && share >= 0.0 && share <= 1.0);
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
-  const double half = 0.5 * std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  const double wanted = share * std::accumulate(weights.begin(), weights.end(), 0.0);
   double sum = 0.0;
+  double last = 0.0;
   for (const std::size_t i : order) {
+    if (weights[i] <= 0.0) continue;
     sum += weights[i];
-    if (sum >= half) return values[i];
+    last = values[i];
+    if (sum >= wanted) break;
   }
-  return values[order.back()];
+  return last;
+}
+
+double weighted_median(const std::vector<double>& values, const std::vector<double>& weights) {
+  return weighted_quantile(values, weights, 0.5);
 }
 
 FitResult fit_robustly(const FitProblem& problem) {

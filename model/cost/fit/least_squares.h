@@ -52,8 +52,11 @@ inline constexpr double kUntold = 0.35;
 /// Pre: as many weights as rows, every start within its bounds.
 [[nodiscard]] FitResult fit_robustly(const FitProblem&);
 
-/// Of values with weights; 0 for none. Pre: as many weights as values.
-[[nodiscard]] double weighted_median(std::vector<double> values,
+/// The value that a share of the weight does not exceed; 0 for none. Pre: as many weights as
+/// values, none below 0; 0 <= share <= 1.
+[[nodiscard]] double weighted_quantile(const std::vector<double>& values,
+                                       const std::vector<double>& weights, double share);
+[[nodiscard]] double weighted_median(const std::vector<double>& values,
                                      const std::vector<double>& weights);
 
 }  // namespace towtank

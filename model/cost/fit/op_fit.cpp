@@ -208,6 +208,8 @@ class OpFitter {
   void fill_record(const FitResult& fit, const std::vector<double>& out, OpRecord& record) const {
     record.device_kind = device_.name;
     record.generation = device_.generation;
+    record.memory_bandwidth = device_.memory_bandwidth;
+    record.peak = product_peak(device_, DType::kBf16);
     record.kind = key_.kind;
     record.fused = key_.fused;
     record.dtypes = key_.dtypes;
