@@ -51,7 +51,8 @@ std::vector<int> counted_split(int counted, int stages) {
 }
 
 /// The layers of each stage that a case states; empty: as the launcher splits them.
-std::vector<int> stated_split(const Case& c, int stages, int free_layers) {
+std::vector<int> stated_split(const Case& c, int stages, int free_layers,
+                              std::vector<std::string>& assumptions) {
   std::vector<int> split = c.tokens.layers_per_stage;
   if (!c.tokens.stages.empty()) {
     std::vector<int> layers;
@@ -61,7 +62,15 @@ std::vector<int> stated_split(const Case& c, int stages, int free_layers) {
     }
     split = std::move(layers);
   }
-  const bool ends = c.tokens.ends_count_as_layers;
+  const bool crowded = stages > free_layers;
+  const bool ends = c.tokens.ends_count_as_layers || crowded;
+  if (crowded && stages > free_layers + 2) {
+    refuse(c, "plan/stages_per_rank", "makes " + std::to_string(stages) + " stages",
+           "the model has " + std::to_string(free_layers) + " layers, embedding and head");
+  }
+  if (crowded && !c.tokens.ends_count_as_layers) {
+    assumptions.emplace_back("more stages than layers: embedding and head are stages too");
+  }
   if (split.empty() && ends) split = counted_split(free_layers + 2, stages);
   if (split.empty()) return split;
   if (split.size() != static_cast<std::size_t>(stages)) {
@@ -229,8 +238,9 @@ Plan plan_of_case(const Case& c, const ModelGraph& graph, std::vector<std::strin
   plan.compile = plan.compile || c.tokens.compile;
   plan.sequence_parallel = plan.sequence_parallel && plan.tensor > 1;
   if (plan.stages.empty()) {
-    apply_split(c, stated_split(c, plan.pipeline * plan.stages_per_rank, graph.free_layers()),
-                plan);
+    apply_split(
+        c, stated_split(c, plan.pipeline * plan.stages_per_rank, graph.free_layers(), assumptions),
+        plan);
   }
   expand_stages(plan, graph.free_layers());
   return plan;

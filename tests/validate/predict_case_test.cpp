@@ -78,6 +78,21 @@ TEST(UnitPredictCase, CountedSplitsFillTheFirstStages) {
   EXPECT_EQ(layers_of(predict(json).plan), (std::vector<int>{1, 2, 2, 2, 1, 0}));
 }
 
+TEST(UnitPredictCase, MoreStagesThanLayersMakeStagesOfEmbeddingAndHead) {
+  Json json = small_case();
+  json["workload"]["model"]["n_layer"] = 6;
+  json["plan"]["tensor"] = 1;
+  json["plan"]["data"] = 1;
+  json["plan"]["pipeline"] = 8;
+  const CasePrediction p = predict(json);
+  EXPECT_EQ(layers_of(p.plan), (std::vector<int>{0, 1, 1, 1, 1, 1, 1, 0}));
+  EXPECT_TRUE(has(p.assumptions, "more stages than layers"));
+  json["workload"]["model"]["n_layer"] = 5;
+  EXPECT_EQ(fault_of_prediction(json),
+            "cases.jsonl:7: mine-0001: /plan/stages_per_rank: makes 8 stages (the model has 5 "
+            "layers, embedding and head)");
+}
+
 TEST(UnitPredictCase, StatesAsTheNotesSay) {
   // PURE: bf16 parameters, gradients, copies and two moments.
   const auto pure = predict(with_notes("PURE mixed precision")).plan.state_override;
