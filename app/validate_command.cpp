@@ -12,6 +12,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/unit_text.h"
+#include "model/cost/calibration_json.h"
 #include "validate/accuracy.h"
 #include "validate/bundled.h"
 #include "validate/case_json.h"
@@ -23,8 +24,28 @@
 namespace towtank {
 namespace {
 
-constexpr std::string_view kCosts =
-    "rooflines with documented efficiencies and the shipped runtime constants of frameworks";
+/// What predicts: its name in reports, and the maker.
+struct Costs {
+  std::string text;
+  CostModelMaker maker;
+};
+
+Costs costs_of(const ArgumentReader& arguments) {
+  const auto file = arguments.text("--calibration");
+  if (arguments.flag("--analytic")) {
+    if (file) {
+      arguments.faults().add({"--calibration", "cannot stand beside --analytic", "", ""});
+    }
+    return {"rooflines with documented efficiencies and the shipped runtime constants",
+            analytic_costs()};
+  }
+  if (!file)
+    return {"the shipped calibrations, and rooflines where none serves", calibrated_costs()};
+  std::vector<Calibration> calibrations{load_calibration(*file)};
+  const std::string name = calibrations.front().name;
+  return {"the calibration " + name + ", then the shipped ones and rooflines",
+          calibrated_costs(std::move(calibrations))};
+}
 
 std::vector<Case> read_cases(const Arguments& parsed) {
   if (parsed.positionals.empty()) return bundled_cases();
@@ -92,8 +113,9 @@ std::string fit_text(const std::vector<RuntimeFit>& fits) {
 }
 
 /// Which cases the shipped constants have seen, and what fits without their folds say of them.
-AccuracyOptions accuracy_options(const Arguments& parsed, const std::vector<Case>& cases) {
-  AccuracyOptions options{command_line(parsed), std::string(kCosts), {}, {}};
+AccuracyOptions accuracy_options(const Arguments& parsed, const std::vector<Case>& cases,
+                                 const Costs& costs) {
+  AccuracyOptions options{command_line(parsed), costs.text, {}, {}};
   std::set<std::string> sets;
   for (const RuntimeRecord& r : shipped_runtime_records())
     sets.insert(r.sets.begin(), r.sets.end());
@@ -107,7 +129,7 @@ AccuracyOptions accuracy_options(const Arguments& parsed, const std::vector<Case
   for (const Case& c : seen) {
     if (c.measured.step_time) measured[c.id] = *c.measured.step_time;
   }
-  for (const RuntimeFit& fit : fit_runtime(seen, analytic_costs())) {
+  for (const RuntimeFit& fit : fit_runtime(seen, costs.maker)) {
     for (const FoldError& e : fit.errors) {
       options.out_of_fold[e.case_id] = measured[e.case_id] / std::exp(e.log_ratio);
     }
@@ -115,34 +137,34 @@ AccuracyOptions accuracy_options(const Arguments& parsed, const std::vector<Case
   return options;
 }
 
-Outcome run_fit(const Arguments& parsed, const std::string& path) {
+Outcome run_fit(const Arguments& parsed, const std::string& path, const Costs& costs) {
   const std::vector<Case> cases = wanted_cases(parsed, std::nullopt);
-  RuntimeCalibration calibration = fit_calibration(cases, analytic_costs());
+  RuntimeCalibration calibration = fit_calibration(cases, costs.maker);
   calibration.name = path.substr(path.rfind('/') + 1);
   calibration.command = command_line(parsed);
   std::set<std::string> sources;
   for (const Case& c : cases) sources.insert(c.set());
   calibration.source = "cases of " + join({sources.begin(), sources.end()}, ", ");
   Outcome outcome;
-  outcome.out = fit_text(fit_runtime(cases, analytic_costs()));
+  outcome.out = fit_text(fit_runtime(cases, costs.maker));
   outcome.files.emplace_back(path, to_text(to_json(calibration)));
   return outcome;
 }
 
-std::string json_text(const Validation& v) {
+std::string json_text(const Validation& v, const Costs& costs) {
   Json json = Json::object();
   json["format"] = "towtank-validation";
   json["version"] = 1;
   json["towtank"] = build_info().version;
-  json["costs"] = kCosts;
+  json["costs"] = costs.text;
   json.update(report_json(v));
   return to_text(json);
 }
 
-std::string text(const Validation& v, const std::optional<std::string>& table) {
+std::string text(const Validation& v, const std::optional<std::string>& table, const Costs& costs) {
   if (table) return table_text(*table, v);
   return with_thousands(static_cast<std::int64_t>(v.cases.size())) + " cases, predicted with " +
-         std::string(kCosts) + "\n\n" + report_text(v);
+         costs.text + "\n\n" + report_text(v);
 }
 
 }  // namespace
@@ -150,6 +172,7 @@ std::string text(const Validation& v, const std::optional<std::string>& table) {
 CommandSpec validate_spec() {
   constexpr std::string_view kOutput = "Output";
   constexpr std::string_view kBars = "Bars";
+  constexpr std::string_view kCostsGroup = "What predicts";
   return {
       "validate",
       "how wrong the predictions are, against measured runs",
@@ -166,6 +189,9 @@ CommandSpec validate_spec() {
         "a published table beside ours",
         ValueKind::kChoice,
         {table_names().begin(), table_names().end()}},
+       {"--calibration", "NAME|FILE", kCostsGroup,
+        "a calibration asked before the platform's own and the shipped ones", ValueKind::kFile},
+       {"--analytic", "", kCostsGroup, "rooflines alone, without calibrations", ValueKind::kNone},
        {"--json", "", kOutput, "the result as JSON (docs/formats-case.md) instead of text",
         ValueKind::kNone},
        {"--predictions", "FILE", kOutput, "write one JSON line a case", ValueKind::kFile},
@@ -194,19 +220,20 @@ Outcome run_validate(const Arguments& parsed, const Terminal&) {
   if (const auto given = arguments.text("--threshold")) {
     bars = parse_thresholds(*given, "--threshold", faults);
   }
+  const Costs costs = costs_of(arguments);
   faults.throw_if_any();
 
-  if (const auto path = arguments.text("--fit")) return run_fit(parsed, *path);
-  CasePredictor predictor;
+  if (const auto path = arguments.text("--fit")) return run_fit(parsed, *path, costs);
+  CasePredictor predictor(costs.maker);
   const std::vector<Case> cases = wanted_cases(parsed, table);
   const Validation v = validate(cases, predictor);
   Outcome outcome;
-  outcome.out = arguments.flag("--json") ? json_text(v) : text(v, table);
+  outcome.out = arguments.flag("--json") ? json_text(v, costs) : text(v, table, costs);
   if (const auto path = arguments.text("--predictions")) {
     outcome.files.emplace_back(*path, predictions_text(v));
   }
   if (const auto path = arguments.text("--write-accuracy")) {
-    outcome.files.emplace_back(*path, accuracy_markdown(v, accuracy_options(parsed, cases)));
+    outcome.files.emplace_back(*path, accuracy_markdown(v, accuracy_options(parsed, cases, costs)));
   }
   outcome.messages = missed(bars, v);
   if (!outcome.messages.empty()) outcome.exit_code = kExitBarMissed;

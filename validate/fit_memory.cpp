@@ -97,10 +97,11 @@ std::vector<MemoryFit> fit_memory(std::span<const Case> cases, const CostModelMa
   std::map<std::pair<Framework, std::string>, std::vector<Row>> by_record;
   Faults faults;
   std::string generation;
-  CasePredictor predictor([&](const DeviceKind& device, const NetworkView& view) {
-    generation = device.generation;
-    return costs(device, view);
-  });
+  CasePredictor predictor(
+      [&](const Platform& platform, const DeviceKind& device, const NetworkView& view) {
+        generation = device.generation;
+        return costs(platform, device, view);
+      });
   for (const Case& item : cases) {
     if (!item.measured.peak_memory || item.measured.outcome != CaseOutcome::kRan) continue;
     if (never_fitted(item)) {

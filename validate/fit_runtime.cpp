@@ -68,8 +68,9 @@ struct Row {
 class Residuals {
  public:
   explicit Residuals(const CostModelMaker& costs)
-      : predictor_([this, &costs](const DeviceKind& device, const NetworkView& view) {
-          return std::make_unique<WithRuntime>(costs(device, view), runtime_);
+      : predictor_([this, &costs](const Platform& platform, const DeviceKind& device,
+                                  const NetworkView& view) {
+          return std::make_unique<WithRuntime>(costs(platform, device, view), runtime_);
         }) {}
   Residuals(const Residuals&) = delete;
   Residuals& operator=(const Residuals&) = delete;
@@ -286,10 +287,11 @@ std::vector<RuntimeFit> fit_runtime(std::span<const Case> cases, const CostModel
   std::map<std::pair<Framework, std::string>, std::vector<Row>> by_record;
   Faults faults;
   std::string generation;
-  CasePredictor predictor([&](const DeviceKind& device, const NetworkView& view) {
-    generation = device.generation;
-    return costs(device, view);
-  });
+  CasePredictor predictor(
+      [&](const Platform& platform, const DeviceKind& device, const NetworkView& view) {
+        generation = device.generation;
+        return costs(platform, device, view);
+      });
   for (const Case& item : cases) {
     if (!item.measured.step_time) continue;
     if (never_fitted(item)) {

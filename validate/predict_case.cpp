@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "core/unit_text.h"
 #include "model/cost/analytic.h"
+#include "model/cost/choose_costs.h"
 #include "model/graph/hf_import.h"
 #include "placement/validity.h"
 #include "platforms/catalogue.h"
@@ -220,8 +221,16 @@ std::vector<std::string> stated_assumptions(const Case& c) {
 }  // namespace
 
 CostModelMaker analytic_costs() {
-  return [](const DeviceKind& device, const NetworkView& view) -> std::unique_ptr<CostModel> {
+  return [](const Platform&, const DeviceKind& device,
+            const NetworkView& view) -> std::unique_ptr<CostModel> {
     return std::make_unique<AnalyticCostModel>(device, view);
+  };
+}
+
+CostModelMaker calibrated_costs(std::vector<Calibration> user) {
+  return [calibrations = std::move(user)](const Platform& platform, const DeviceKind& device,
+                                          const NetworkView& view) {
+    return load_cost_model(platform, device, view, calibrations);
   };
 }
 
@@ -291,7 +300,7 @@ CasePrediction CasePredictor::predict(const Case& c) {
   if (rule.tf32 && workload.precision == DType::kFp32 && problem.device().peak_of(DType::kTf32)) {
     workload.precision = DType::kTf32;
   }
-  const std::unique_ptr<CostModel> costs = maker_(problem.device(), problem.view);
+  const std::unique_ptr<CostModel> costs = maker_(*platform, problem.device(), problem.view);
   problem.costs = costs.get();
   problem.tensor_beyond_node = true;
   out.plan = plan_of_case(c, graph, out.assumptions);

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/cost/calibration.h"
 #include "model/cost/cost_model.h"
 #include "placement/evaluator.h"
 #include "validate/case.h"
@@ -40,16 +41,19 @@ struct CasePrediction {
                                          ///< and the model's stand in whole.assumptions
 };
 
-/// Makes the cost model for a device on a network.
-using CostModelMaker =
-    std::function<std::unique_ptr<CostModel>(const DeviceKind&, const NetworkView&)>;
+/// Makes the cost model for a device of a platform on a network.
+using CostModelMaker = std::function<std::unique_ptr<CostModel>(const Platform&, const DeviceKind&,
+                                                                const NetworkView&)>;
 /// Rooflines (AnalyticCostModel).
 [[nodiscard]] CostModelMaker analytic_costs();
+/// The best that calibrations give, these before the platform's own and the shipped ones
+/// (load_cost_model).
+[[nodiscard]] CostModelMaker calibrated_costs(std::vector<Calibration> user = {});
 
 /// Predicts cases one after the other; keeps platforms and graphs for the next.
 class CasePredictor {
  public:
-  explicit CasePredictor(CostModelMaker maker = analytic_costs()) : maker_(std::move(maker)) {}
+  explicit CasePredictor(CostModelMaker maker = calibrated_costs()) : maker_(std::move(maker)) {}
   /// Throws InputError if the case cannot be expressed.
   [[nodiscard]] CasePrediction predict(const Case&);
 

@@ -43,7 +43,7 @@ TEST(UnitPredictCase, APlainCaseIsItsPlan) {
 
 TEST(UnitPredictCase, TheCostModelIsTheCallers) {
   const Case c = case_of(small_case());
-  CasePredictor slow([](const DeviceKind&, const NetworkView&) {
+  CasePredictor slow([](const Platform&, const DeviceKind&, const NetworkView&) {
     ConstantRates rates;
     rates.work = FlopPerSecond{1e6};
     return std::make_unique<ConstantCosts>(rates);
