@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "app/commands.h"
+#include "app/confirm.h"
 #include "app/infeasible.h"
 #include "app/pins.h"
 #include "app/report.h"
@@ -11,6 +14,7 @@ namespace {
 
 constexpr int kDefaultTop = 10;
 constexpr int kMostTop = 1000;
+constexpr int kMostConfirmed = 1000;
 constexpr double kDefaultMemoryLimit = 0.95;
 
 SearchOptions read_options(const ArgumentReader& arguments) {
@@ -46,6 +50,13 @@ Outcome run_plan(const Arguments& parsed, const Terminal& terminal) {
   const auto question = read_question(arguments);
   Question& q = *question;
   options.framework = q.framework;
+  const auto confirmed = arguments.integer("--confirm", 1, kMostConfirmed);
+  if (confirmed && arguments.flag("--json")) {
+    faults.add({"--confirm", "cannot stand beside --json", "",
+                "towtank simulate PLAN.json --json tells one plan's simulation"});
+  }
+  faults.throw_if_any();
+  options.top = std::max(options.top, confirmed.value_or(1));
   if (!arguments.has("--memory-limit")) q.defaults.emplace_back("memory limit 95 %");
   if (const auto few = pose(q)) return too_many_devices(q, *few);
   q.problem.tensor_beyond_node = arguments.flag("--tensor-beyond-node");
@@ -57,8 +68,13 @@ Outcome run_plan(const Arguments& parsed, const Terminal& terminal) {
     outcome.messages.push_back("no plan fits within " + percent(options.memory_limit) +
                                " of device memory; these need more, up to all of it.");
   }
+  Confirmation confirmation;
+  if (confirmed) confirmation = confirm(q, result.plans, *confirmed);
+  outcome.messages.insert(outcome.messages.end(), confirmation.faults.begin(),
+                          confirmation.faults.end());
   if (const auto path = arguments.text("--output")) {
-    outcome.files.emplace_back(*path, plan_file_text(q, result.plans.front().plan));
+    const std::size_t first = confirmation.plans.empty() ? 0 : confirmation.plans.front().plan;
+    outcome.files.emplace_back(*path, plan_file_text(q, result.plans[first].plan));
   }
   if (arguments.flag("--json")) {
     outcome.out = plans_json(q, options, result);
@@ -68,6 +84,7 @@ Outcome run_plan(const Arguments& parsed, const Terminal& terminal) {
   const Style style{terminal.out_is_terminal && !terminal.no_color};
   outcome.out = plans_report(q, result, explain(q.problem, best.plan, best.prediction),
                              arguments.flag("--explain"), style);
+  if (confirmed) outcome.out += "\n" + confirmation_text(confirmation, result.plans);
   return outcome;
 }
 

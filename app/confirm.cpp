@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/confirm.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "app/report.h"
+#include "app/text_table.h"
+#include "core/unit_text.h"
+#include "sim/lower.h"
+#include "sim/simulate.h"
+
+namespace towtank {
+
+namespace {
+
+/// Below this share of the step a difference is rounding.
+constexpr double kRounding = 1e-9;
+
+}  // namespace
+
+Confirmation confirm(const Question& q, const std::vector<RankedPlan>& plans, int count) {
+  const std::size_t n = std::min(plans.size(), static_cast<std::size_t>(count));
+  std::vector<LoweredStep> steps;
+  for (std::size_t i = 0; i < n; ++i) steps.push_back(lower(q.problem, plans[i].plan));
+  std::vector<SimulationJob> jobs;
+  for (const LoweredStep& step : steps) jobs.push_back({&step.tasks, &step.network});
+  SimulateOptions options;
+  options.parallel = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const std::vector<SimulationResult> results = simulate_all(jobs, options);
+  Confirmation out;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (const auto* fault = std::get_if<SimulationFault>(&results[i])) {
+      out.faults.push_back("plan " + std::to_string(i + 1) + ": " + fault->problem + ".");
+    } else {
+      out.plans.push_back({i, Seconds{std::get<TaskTimes>(results[i]).makespan()}});
+    }
+  }
+  std::stable_sort(
+      out.plans.begin(), out.plans.end(),
+      [](const ConfirmedPlan& a, const ConfirmedPlan& b) { return a.simulated < b.simulated; });
+  return out;
+}
+
+std::string confirmation_text(const Confirmation& c, const std::vector<RankedPlan>& plans) {
+  if (c.plans.empty()) return "";
+  TextTable table({{"simulated", Align::kRight, 2},
+                   {"predicted", Align::kRight},
+                   {"contention", Align::kRight},
+                   {"plan", Align::kRight},
+                   {"", Align::kLeft}});
+  for (const ConfirmedPlan& p : c.plans) {
+    const RankedPlan& plan = plans[p.plan];
+    const double more = p.simulated / plan.prediction.step_time - 1;
+    table.add_row({to_text(p.simulated), to_text(plan.prediction.step_time),
+                   more > kRounding ? percent(more) : "none", std::to_string(p.plan + 1),
+                   plan_title(plan.plan)});
+  }
+  const std::size_t best = c.plans.front().plan;
+  const std::string says = best == 0
+                               ? "Plan 1 stays first when links are shared."
+                               : "Plan " + std::to_string(best + 1) +
+                                     " is first when links are shared; towtank simulate shows why.";
+  return "Simulated, fastest first\n" + table.text() + wrapped(says, 0) + "\n";
+}
+
+}  // namespace towtank
