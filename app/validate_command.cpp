@@ -16,6 +16,7 @@
 #include "validate/accuracy.h"
 #include "validate/bundled.h"
 #include "validate/case_json.h"
+#include "validate/fit_memory.h"
 #include "validate/fit_runtime.h"
 #include "validate/report.h"
 #include "validate/tables.h"
@@ -24,11 +25,18 @@
 namespace towtank {
 namespace {
 
-/// What predicts: its name in reports, and the maker.
+/// What predicts: its name in reports, the maker, and the sets that its constants were fitted on.
 struct Costs {
   std::string text;
   CostModelMaker maker;
+  std::set<std::string> sets;
 };
+
+std::set<std::string> sets_of(std::span<const RuntimeRecord> records) {
+  std::set<std::string> sets;
+  for (const RuntimeRecord& r : records) sets.insert(r.sets.begin(), r.sets.end());
+  return sets;
+}
 
 Costs costs_of(const ArgumentReader& arguments) {
   const auto file = arguments.text("--calibration");
@@ -37,14 +45,18 @@ Costs costs_of(const ArgumentReader& arguments) {
       arguments.faults().add({"--calibration", "cannot stand beside --analytic", "", ""});
     }
     return {"rooflines with documented efficiencies and the shipped runtime constants",
-            analytic_costs()};
+            analytic_costs(), sets_of(shipped_runtime_records())};
   }
-  if (!file)
-    return {"the shipped calibrations, and rooflines where none serves", calibrated_costs()};
+  if (!file) {
+    return {"the shipped calibrations, and rooflines where none serves", calibrated_costs(),
+            sets_of(shipped_runtime_records())};
+  }
   std::vector<Calibration> calibrations{load_calibration(*file)};
   const std::string name = calibrations.front().name;
+  std::set<std::string> sets = sets_of(shipped_runtime_records());
+  sets.merge(sets_of(calibrations.front().frameworks));
   return {"the calibration " + name + ", then the shipped ones and rooflines",
-          calibrated_costs(std::move(calibrations))};
+          calibrated_costs(std::move(calibrations)), std::move(sets)};
 }
 
 std::vector<Case> read_cases(const Arguments& parsed) {
@@ -115,23 +127,25 @@ std::string fit_text(const std::vector<RuntimeFit>& fits) {
 /// Which cases the shipped constants have seen, and what fits without their folds say of them.
 AccuracyOptions accuracy_options(const Arguments& parsed, const std::vector<Case>& cases,
                                  const Costs& costs) {
-  AccuracyOptions options{command_line(parsed), costs.text, {}, {}};
-  std::set<std::string> sets;
-  for (const RuntimeRecord& r : shipped_runtime_records())
-    sets.insert(r.sets.begin(), r.sets.end());
+  AccuracyOptions options{command_line(parsed), costs.text, {}, {}, {}, {}};
   std::vector<Case> seen;
+  std::map<std::string, CaseMeasurement> measured;
   for (const Case& c : cases) {
-    if (sets.count(c.set()) == 0) continue;
-    options.fitted.insert(c.id);
+    if (!costs.sets.contains(c.set())) continue;
+    if (c.measured.step_time) options.fitted.insert(c.id);
+    measured[c.id] = c.measured;
     seen.push_back(c);
-  }
-  std::map<std::string, Seconds> measured;
-  for (const Case& c : seen) {
-    if (c.measured.step_time) measured[c.id] = *c.measured.step_time;
   }
   for (const RuntimeFit& fit : fit_runtime(seen, costs.maker)) {
     for (const FoldError& e : fit.errors) {
-      options.out_of_fold[e.case_id] = measured[e.case_id] / std::exp(e.log_ratio);
+      options.out_of_fold[e.case_id] = *measured[e.case_id].step_time / std::exp(e.log_ratio);
+    }
+  }
+  for (const MemoryFit& fit : fit_memory(seen, costs.maker)) {
+    for (const FoldError& e : fit.errors) {
+      const auto bytes = static_cast<double>(measured[e.case_id].peak_memory->value);
+      options.fitted_memory.insert(e.case_id);
+      options.out_of_fold_memory[e.case_id] = bytes_from(bytes / std::exp(e.log_ratio));
     }
   }
   return options;
@@ -226,7 +240,8 @@ Outcome run_validate(const Arguments& parsed, const Terminal&) {
   if (const auto path = arguments.text("--fit")) return run_fit(parsed, *path, costs);
   CasePredictor predictor(costs.maker);
   const std::vector<Case> cases = wanted_cases(parsed, table);
-  const Validation v = validate(cases, predictor);
+  Validation v = validate(cases, predictor);
+  v.fitted_sets = costs.sets;
   Outcome outcome;
   outcome.out = arguments.flag("--json") ? json_text(v, costs) : text(v, table, costs);
   if (const auto path = arguments.text("--predictions")) {

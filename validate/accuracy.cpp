@@ -52,7 +52,7 @@ class AccuracyText {
   const AccuracyOptions& options_;
 
   [[nodiscard]] bool fitted(const ValidatedCase& c) const {
-    return options_.fitted.contains(c.input.id);
+    return options_.fitted.contains(c.input.id) || options_.fitted_memory.contains(c.input.id);
   }
 
   [[nodiscard]] std::string fitted_sentence() const {
@@ -77,9 +77,24 @@ class AccuracyText {
     return predicted(c) / *measured - 1;
   }
 
+  [[nodiscard]] Bytes predicted_memory(const ValidatedCase& c) const {
+    const auto at = options_.out_of_fold_memory.find(c.input.id);
+    return at == options_.out_of_fold_memory.end() ? c.prediction.peak_memory : at->second;
+  }
+  [[nodiscard]] std::optional<double> memory_error_of(const ValidatedCase& c) const {
+    const auto& measured = c.input.measured.peak_memory;
+    if (!measured) return std::nullopt;
+    return static_cast<double>(predicted_memory(c).value) / static_cast<double>(measured->value) -
+           1;
+  }
+
   [[nodiscard]] std::string used(const ValidatedCase& c) const {
     if (!fitted(c)) return "no";
-    return options_.out_of_fold.contains(c.input.id) ? "yes, out of fold" : "yes, in sample";
+    const std::string& id = c.input.id;
+    const bool time = options_.fitted.contains(id) && !options_.out_of_fold.contains(id);
+    const bool memory =
+        options_.fitted_memory.contains(id) && !options_.out_of_fold_memory.contains(id);
+    return time || memory ? "yes, in sample" : "yes, out of fold";
   }
 
   [[nodiscard]] std::string set_used(const std::string& set) const {
@@ -99,6 +114,7 @@ class AccuracyText {
       if (set != nullptr && c.input.set() != *set) continue;
       rows.push_back(score_row(c));
       rows.back().predicted_time = predicted(c).value;
+      rows.back().predicted_memory = static_cast<double>(predicted_memory(c).value);
     }
     return score(rows);
   }
@@ -166,8 +182,8 @@ class AccuracyText {
     return line({c.input.id, parameters_cell(c.prediction.parameters),
                  short_text(c.prediction.plan), cell_or_dash(m.step_time, seconds),
                  seconds(predicted(c)), cell_or_dash(error(c), percent_cell),
-                 cell_or_dash(m.peak_memory, gib), gib(c.prediction.peak_memory),
-                 cell_or_dash(memory_error(c), percent_cell), outcome(m.outcome),
+                 cell_or_dash(m.peak_memory, gib), gib(predicted_memory(c)),
+                 cell_or_dash(memory_error_of(c), percent_cell), outcome(m.outcome),
                  outcome(c.prediction.outcome), basis(c), used(c)});
   }
 

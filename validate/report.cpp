@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/report.h"
 
+#include <algorithm>
+
 #include "core/unit_text.h"
 #include "validate/detail/columns.h"
 
@@ -19,6 +21,10 @@ std::vector<const SetScore*> all_scores(const Validation& v) {
   return out;
 }
 
+std::string marked_name(const Validation& v, const SetScore& set) {
+  return set.name + (v.fitted_sets.contains(set.name) ? " *" : "");
+}
+
 std::string count(int n) { return with_thousands(n); }
 
 std::string time_table(const Validation& v) {
@@ -28,7 +34,7 @@ std::string time_table(const Validation& v) {
   for (const SetScore* set : all_scores(v)) {
     const Score& s = set->score;
     table.rows.push_back(
-        {set->name, count(s.timed), cell_or_dash(s.mape, percent_cell),
+        {marked_name(v, *set), count(s.timed), cell_or_dash(s.mape, percent_cell),
          cell_or_dash(s.median, percent_cell), cell_or_dash(s.bias, percent_cell),
          cell_or_dash(s.p90, percent_cell), count(s.groups), cell_or_dash(s.tau, ratio_cell),
          cell_or_dash(s.regret_mean, percent_cell), cell_or_dash(s.regret_worst, percent_cell),
@@ -105,7 +111,16 @@ std::string assumption_lines(const Validation& v) {
 }  // namespace
 
 std::string report_text(const Validation& v) {
-  std::string out = time_table(v) + "\n" + memory_table(v);
+  std::string out = time_table(v);
+  const bool seen = std::any_of(v.sets.begin(), v.sets.end(), [&](const SetScore& set) {
+    return v.fitted_sets.contains(set.name);
+  });
+  if (seen) {
+    out +=
+        "* the costs were fitted on this set: --write-accuracy has the errors of fits without "
+        "the fold\n";
+  }
+  out += "\n" + memory_table(v);
   if (!v.worst.empty()) out += "\n" + worst_table(v);
   return out + choice_table(v) + component_table(v) + verdict_lines(v) + assumption_lines(v);
 }

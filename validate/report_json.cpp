@@ -21,10 +21,11 @@ Json counts_json(const VerdictCounts& c) {
 }
 
 /// The keys of the scoring script where it has the figure.
-Json score_json(const SetScore& set) {
+Json score_json(const SetScore& set, bool fitted) {
   const Score& s = set.score;
   Json json = Json::object();
   json["set"] = set.name;
+  json["fitted"] = fitted;
   json["cases"] = s.cases;
   json["n_time"] = s.timed;
   json["n_predicted"] = s.predicted;
@@ -106,8 +107,9 @@ Json assumptions_json(const std::vector<SharedAssumption>& assumptions) {
 Json report_json(const Validation& v) {
   Json json = Json::object();
   json["sets"] = Json::array();
-  for (const SetScore& set : v.sets) json["sets"].push_back(score_json(set));
-  json["all"] = v.pooled ? score_json(*v.pooled) : Json(nullptr);
+  for (const SetScore& set : v.sets)
+    json["sets"].push_back(score_json(set, v.fitted_sets.contains(set.name)));
+  json["all"] = v.pooled ? score_json(*v.pooled, !v.fitted_sets.empty()) : Json(nullptr);
   json["worst"] = Json::array();
   for (const WorstCase& w : v.worst) {
     json["worst"].push_back({{"id", w.id},

@@ -11,6 +11,7 @@
 ///
 /// A reason is where to look, not a cause: parts that grow together cannot be told apart here.
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,12 +66,13 @@ struct SharedAssumption {
 };
 
 struct Validation {
-  std::vector<ValidatedCase> cases;           ///< in input order
-  std::vector<SetScore> sets;                 ///< in order of appearance
-  std::optional<SetScore> pooled;             ///< if there are several sets
-  std::vector<WorstCase> worst;               ///< the worst first; see the constants
-  std::vector<WorstChoice> choices;           ///< five at most, the largest regret first; none of 0
-  std::vector<std::string> wrong_verdicts;    ///< "id: ran, said to be out of memory (...)"
+  std::vector<ValidatedCase> cases;         ///< in input order
+  std::vector<SetScore> sets;               ///< in order of appearance
+  std::optional<SetScore> pooled;           ///< if there are several sets
+  std::vector<WorstCase> worst;             ///< the worst first; see the constants
+  std::vector<WorstChoice> choices;         ///< five at most, the largest regret first; none of 0
+  std::vector<std::string> wrong_verdicts;  ///< "id: ran, said to be out of memory (...)"
+  std::set<std::string> fitted_sets;  ///< that the costs were fitted on; whoever knows fills it in
   std::vector<SharedAssumption> assumptions;  ///< of the cases and their sets; most frequent first
   std::vector<SharedAssumption> model_assumptions;  ///< of framework rules and model files
 };
