@@ -183,7 +183,7 @@ CommandSpec predict_spec() {
        "a plan by its degrees; the rest is said in the header"},
       {"predict --model examples/models/llama-3-8b/config.json --platform dgx-h100 --devices 8 "
        "--sequence 8192 --global-batch 16 --framework torchtitan --sharding-stage 3 --recompute "
-       "selective --microbatch 2",
+       "selective",
        "fully sharded on one node"},
       {"predict examples/plans/llama-3.1-70b-64xh100.json", "a plan that `towtank plan -o` wrote"},
   };
