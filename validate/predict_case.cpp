@@ -113,12 +113,12 @@ void apply_split(const Case& c, const std::vector<int>& split, Plan& plan) {
 void apply_states(const Case& c, const CaseRule& rule, Plan& plan) {
   const CaseNotes& notes = c.tokens;
   const Workload& w = c.body.workload;
-  const bool others = rule.states && plan.framework == rule.follows;
-  if (!notes.pure && !notes.bf16_optimizer && !notes.fp16_gradients && !others) return;
+  const bool by_rule = rule.follows != rule.stated && plan.framework == rule.follows;
+  if (!notes.pure && !notes.bf16_optimizer && !notes.fp16_gradients && !by_rule) return;
   if (plan.state_override) {
     refuse(c, "notes", "states bytes a parameter", "plan.optimizer does too");
   }
-  const Framework of = others ? *rule.states : plan.framework;
+  const Framework of = by_rule ? rule.states.value_or(plan.framework) : plan.framework;
   StateBytes bytes = state_bytes(of, w.precision, w.optimizer).value;
   const double low = bytes_per_element(w.precision);
   if (notes.pure) {
@@ -129,7 +129,9 @@ void apply_states(const Case& c, const CaseRule& rule, Plan& plan) {
                                                                 : 0;
   }
   if (notes.fp16_gradients) bytes.gradient = 2;
-  bytes.extra = notes.bf16_optimizer ? 4 : notes.fp16_gradients ? 0 : bytes.extra;
+  // Sets that follow a row by rule state the fp32 gradient copy where there was one.
+  if (notes.fp16_gradients || by_rule) bytes.extra = 0;
+  if (notes.bf16_optimizer) bytes.extra = 4;
   plan.state_override = bytes;
 }
 
