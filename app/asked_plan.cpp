@@ -14,6 +14,7 @@ void refuse_options_beside_file(const Arguments& parsed, const std::string& file
                                 std::span<const std::string_view> allowed, Faults& faults) {
   for (const auto& [name, value] : parsed.values) {
     if (std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
+    if (name == "--calibration") continue;  // of the machine as it is now
     faults.add({name, "cannot stand beside a plan file", printable(file) + " says it already",
                 "Change the file, or give everything as options"});
   }
@@ -28,7 +29,9 @@ AskedPlan read_asked_plan(const Arguments& parsed, const ArgumentReader& argumen
     refuse_options_beside_file(parsed, path, beside_file, faults);
     faults.throw_if_any();
     const PlanFile file = parse_plan_file(JsonFile::load(path));
-    return {question_of(file, path), file.plan, path + ": /plan"};
+    AskedPlan asked{question_of(file, path), file.plan, path + ": /plan"};
+    asked.question->calibrations = read_calibrations(arguments);
+    return asked;
   }
   if (parsed.values.empty()) {
     const std::string name(parsed.command->name);

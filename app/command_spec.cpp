@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "app/calibrate_command.h"
 #include "app/import_command.h"
 #include "app/validate_command.h"
 #include "model/frameworks/rules.h"
@@ -58,6 +59,8 @@ Options question_options() {
        "deepspeed, towtank-runtime",
        ValueKind::kChoice, all_of(kFrameworkNames)},
       {"--tensor-beyond-node", "", kHow, "let tensor groups span nodes", ValueKind::kNone},
+      {"--calibration", "NAME|FILE,...", kHow,
+       "calibrations asked before the platform's own and the shipped ones", ValueKind::kFile},
   };
 }
 
@@ -264,7 +267,8 @@ CommandSpec model_spec() {
 std::vector<CommandSpec> make_specs() {
   const OptionSpec json{"--json", "", kOutput, "as JSON", ValueKind::kNone};
   std::vector<CommandSpec> specs{plan_spec(),  predict_spec(), simulate_spec(), platforms_spec(),
-                                 model_spec(), import_spec(),  validate_spec()};
+                                 model_spec(), import_spec(),  calibrate_spec(),
+                                 validate_spec()};
   specs.push_back({"doctor",
                    "what this build can do, and what is missing",
                    "doctor [--json]",

@@ -18,7 +18,7 @@ bool fits_on(const Question& q, SearchOptions options, int devices) {
   auto made = make_problem(q.graph, q.workload, q.platform, devices);
   auto* problem = std::get_if<PlanProblem>(&made);
   if (problem == nullptr) return false;
-  const auto costs = make_costs(*problem);
+  const auto costs = make_costs(q, *problem);
   problem->costs = costs.get();
   problem->tensor_beyond_node = q.problem.tensor_beyond_node;
   options.top = 1;

@@ -9,7 +9,8 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/unit_text.h"
-#include "model/cost/analytic.h"
+#include "model/cost/calibration_json.h"
+#include "model/cost/choose_costs.h"
 #include "model/graph/hf_import.h"
 #include "platforms/catalogue.h"
 #include "platforms/platform_json.h"
@@ -131,6 +132,7 @@ std::unique_ptr<Question> read_question(const ArgumentReader& arguments) {
   q->devices = arguments.need_integer("--devices", 1, kMostDevices,
                                       "Say how many devices the job has, as 64.");
   read_workload_options(arguments, *q);
+  collecting(faults, [&] { q->calibrations = read_calibrations(arguments); });
   if (!platform.empty()) {
     collecting(faults, [&] { q->platform = load_platform(platform); });
     if (in_catalogue(platform)) q->platform_name = q->platform.name;
@@ -171,15 +173,26 @@ std::unique_ptr<Question> question_of(const PlanFile& file, const std::string& n
   return q;
 }
 
-std::unique_ptr<CostModel> make_costs(const PlanProblem& problem) {
-  return std::make_unique<AnalyticCostModel>(problem.device(), problem.view);
+std::vector<Calibration> read_calibrations(const ArgumentReader& arguments) {
+  std::vector<Calibration> out;
+  std::string rest = arguments.text("--calibration").value_or("");
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(','), rest.size());
+    out.push_back(load_calibration(rest.substr(0, end)));
+    rest.erase(0, std::min(end + 1, rest.size()));
+  }
+  return out;
+}
+
+std::unique_ptr<CostModel> make_costs(const Question& q, const PlanProblem& problem) {
+  return load_cost_model(*problem.platform, problem.device(), problem.view, q.calibrations);
 }
 
 std::optional<TooManyDevices> pose(Question& q) {
   auto made = make_problem(q.graph, q.workload, q.platform, q.devices);
   if (const auto* few = std::get_if<TooManyDevices>(&made)) return *few;
   q.problem = std::get<PlanProblem>(std::move(made));
-  q.costs = make_costs(q.problem);
+  q.costs = make_costs(q, q.problem);
   q.problem.costs = q.costs.get();
   return std::nullopt;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/arguments.h"
+#include "model/cost/calibration.h"
 #include "placement/evaluator.h"
 #include "placement/plan_json.h"
 
@@ -27,7 +28,8 @@ struct Question {
   Framework framework = Framework::kMegatron;
   std::vector<std::string> defaults;  ///< what was not stated, and what was taken for it
 
-  PlanProblem problem;  ///< after pose()
+  std::vector<Calibration> calibrations;  ///< of --calibration, asked before all others
+  PlanProblem problem;                    ///< after pose()
   std::unique_ptr<CostModel> costs;
 };
 
@@ -37,7 +39,9 @@ struct Question {
 [[nodiscard]] std::unique_ptr<Question> question_of(const PlanFile&, const std::string& name);
 
 /// What predicts durations on a problem's device and network.
-[[nodiscard]] std::unique_ptr<CostModel> make_costs(const PlanProblem&);
+[[nodiscard]] std::unique_ptr<CostModel> make_costs(const Question&, const PlanProblem&);
+/// --calibration: shipped ones by name, files by path. Throws InputError.
+[[nodiscard]] std::vector<Calibration> read_calibrations(const ArgumentReader&);
 /// Takes the devices and makes the cost model, or says how many devices there are.
 [[nodiscard]] std::optional<TooManyDevices> pose(Question&);
 /// "dgx-box has 8 devices, 16 were asked for ..."

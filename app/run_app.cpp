@@ -6,6 +6,7 @@
 
 #include "app/commands.h"
 #include "app/help.h"
+#include "app/calibrate_command.h"
 #include "app/import_command.h"
 #include "app/simulate_command.h"
 #include "app/validate_command.h"
@@ -29,6 +30,7 @@ Outcome dispatch(const Arguments& arguments, const Terminal& terminal) {
   if (name == "platforms") return run_platforms(arguments, terminal);
   if (name == "model") return run_model(arguments, terminal);
   if (name == "import") return run_import(arguments, terminal);
+  if (name == "calibrate") return run_calibrate(arguments, terminal);
   if (name == "validate") return run_validate(arguments, terminal);
   if (name == "doctor") return run_doctor(arguments, terminal);
   if (name == "version") return run_version(arguments, terminal);

@@ -88,14 +88,23 @@ class CollectiveFitter {
     problem_.parameters[kLowStepAt].fixed = problem_.parameters[kLowShareAt].fixed = true;
     FitResult without = fit_robustly(problem_);
     if (without.told[kStepAt]) return without;
+    tied_ = true;
     problem_.parameters[kStepAt].fixed = true;
-    problem_.parameters[kStepAt].start = documented().step.value;
     return fit_robustly(problem_);
+  }
+
+  /// Where launches and hops cannot be told apart, a hop costs what is documented, and less where
+  /// launches do.
+  [[nodiscard]] double step_of(std::span<const double> values) const {
+    if (!tied_) return values[kStepAt];
+    const auto launches = values.subspan(kFixedCount, profiles_.size());
+    const double least = *std::min_element(launches.begin(), launches.end());
+    return documented().step.value * std::min(1.0, least / documented().launch.value);
   }
 
   [[nodiscard]] LinkParameters link(std::span<const double> values) const {
     LinkParameters out;
-    out.step = {values[kStepAt]};
+    out.step = {step_of(values)};
     out.low_step = {values[kLowStepAt]};
     out.low_share = low_ ? values[kLowShareAt] : 0.0;
     std::vector<CollectiveRecord::Share> shares;
@@ -151,6 +160,7 @@ class CollectiveFitter {
   std::vector<int> ranks_;
   FitProblem problem_;
   bool low_ = true;
+  bool tied_ = false;
 };
 
 /// Payloads of training are large; the others all take about as long as an empty one.
@@ -207,7 +217,8 @@ void fill_record(const NetworkView& view, const CollectiveFitter& fitter, const 
   record.topology = intranode ? view.topology : IntranodeTopology::kSwitch;
   const bool mesh = record.topology == IntranodeTopology::kMesh;
   record.node_devices = mesh ? view.node_slots : intranode ? 0 : view.devices_per_node;
-  record.step = estimate(fit, kStepAt, fitter.fixed(kStepAt));
+  record.step = {fitter.step_of(fit.value), 0.0, false};
+  if (!fitter.fixed(kStepAt)) record.step = estimate(fit, kStepAt, false);
   if (fitter.low()) {
     record.low_step = estimate(fit, kLowStepAt, false);
     record.low_share = estimate(fit, kLowShareAt, false);
@@ -275,8 +286,8 @@ void add_notes(const CollectiveFitter& fitter, const FitResult& fit, RecordRepor
   }
   if (fitter.fixed(kStepAt)) {
     report.untold.emplace_back(
-        "step_s keeps the documented value: neither payloads nor ranks differ enough. Measure 1 MB "
-        "to 1 GB on two numbers of ranks");
+        "step_s is the documented one, less where launches are: neither payloads nor ranks differ "
+        "enough. Measure 1 MB to 1 GB on two numbers of ranks");
   }
 }
 
