@@ -6,6 +6,7 @@
 /// letters), so that a user's own set gets none of it: his cases say what they mean.
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "core/units.h"
@@ -30,11 +31,16 @@ struct CaseRule {
   std::optional<Framework> states{};         ///< bytes a parameter, if not those of `follows`
   bool tf32 = false;  ///< fp32 products run on TF32 units where the device has them
   MemoryKind memory = MemoryKind::kDeviceTotal;
+  Bytes memory_constant{};  ///< stated by the source, in the place of our buffers
   std::string_view reason{};
 };
 
 /// The rule with the longest prefix of the set's name; a rule without a change if there is none.
 [[nodiscard]] const CaseRule& rule_of_set(std::string_view set);
+
+/// A model's dict (config.json) with the fields that a set's dicts leave out and that change bytes:
+/// dropout of attention probabilities, ReLU. The dict itself where the set leaves out nothing.
+[[nodiscard]] std::string completed_model(std::string_view set, const std::string& model_json);
 
 /// Whose rules a plan that states a framework follows: the set's, and for FSDP with a pipeline
 /// torchtitan's, since Composer (the row "fsdp") has none and torchtitan is FSDP2 with one.
@@ -42,5 +48,7 @@ struct CaseRule {
 
 /// The peak as a set of that kind would have read it.
 [[nodiscard]] Bytes memory_of_kind(const MemoryBreakdown&, MemoryKind);
+/// The same by the set's rule, its constant in the place of buffers.
+[[nodiscard]] Bytes memory_by_rule(const MemoryBreakdown&, const CaseRule&);
 
 }  // namespace towtank

@@ -272,11 +272,12 @@ const Platform& CasePredictor::platform_of(const Case& c) {
 
 const ModelGraph& CasePredictor::graph_of(const Case& c) {
   const Workload& w = c.body.workload;
-  const auto key = std::pair(w.model_json, w.sequence_length);
+  const std::string model = completed_model(c.set(), w.model_json);
+  const auto key = std::pair(model, w.sequence_length);
   const auto found = graphs_.find(key);
   if (found != graphs_.end()) return found->second;
   ModelGraph graph = in_case(c, "workload", [&] {
-    return import_model(JsonFile::parse(w.model_json, "model"), w.sequence_length);
+    return import_model(JsonFile::parse(model, "model"), w.sequence_length);
   });
   return graphs_.emplace(key, std::move(graph)).first->second;
 }
@@ -311,7 +312,7 @@ CasePrediction CasePredictor::predict(const Case& c) {
   out.whole = ClosedFormEvaluator(problem).evaluate(out.plan);
   out.step_time = out.whole.step_time;
   out.memory_kind = rule.memory;
-  out.peak_memory = memory_of_kind(out.whole.peak_memory(), rule.memory);
+  out.peak_memory = memory_by_rule(out.whole.peak_memory(), rule);
   out.capacity = problem.capacity;
   out.parameters = graph.total_parameters();
   const bool fits = out.whole.peak_memory().total() <= problem.capacity;

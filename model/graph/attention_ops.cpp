@@ -171,7 +171,7 @@ void add_attention(LayerKind& kind, const BlockSpec& block, const AttentionSpec&
     add_self_projection(kind, block.hidden, a, s, at.prefix);
   }
   if (!a.latent) add_head_ops(kind, a, s, at.prefix);
-  kind.ops.push_back(core_op(a, at, block.dropout));
+  kind.ops.push_back(core_op(a, at, block.dropout && a.dropout));
   const std::int64_t inner =
       a.latent ? std::int64_t{a.heads} * a.latent->value_width : a.query_width();
   kind.ops.push_back(

@@ -40,6 +40,7 @@ struct AttentionSpec {
   bool qkv_bias = false, output_bias = false;
   bool head_norm = false;  ///< RMS norm of each query and key head
   bool sinks = false;      ///< one learned score per head
+  bool dropout = true;     ///< of the probabilities, where the block has dropout
   bool rotary = true;
   bool causal = true;
   int relative_buckets = 0;  ///< learned position biases per head; 0 = none
@@ -53,6 +54,7 @@ struct MlpSpec {
   int width = 0;
   bool gated = true;
   bool bias = false;
+  bool relu = false;  ///< plain: backward reads the output of ReLU, so its input is not kept
 };
 
 struct MoeSpec {

@@ -37,6 +37,10 @@ ModelGraph read_gpt2(const HfFields& f, const HfRequest& request) {
       f.need({"n_positions", "n_ctx", "max_position_embeddings"}, 1024, kMaxTokens);
   static_cast<void>(hf_tokens(f, request, spec.embedding.positions));
   spec.block.dropout = f.rate({"resid_pdrop"}, 0.1) > 0;
+  // Told only where stated: resid_pdrop's default stands for the other rates.
+  spec.block.attention.dropout = !f.stated({"attn_pdrop"}) || f.rate({"attn_pdrop"}, 0.1) > 0;
+  spec.block.mlp.relu =
+      f.stated({"activation_function"}) && f.text({"activation_function"}, "gelu_new") == "relu";
   spec.embedding.dropout = f.rate({"embd_pdrop"}, 0.1) > 0;
   return transformer_graph(spec);
 }

@@ -96,8 +96,10 @@ void add_dense_mlp(LayerKind& kind, int hidden, const MlpSpec& mlp, int tokens,
   const std::int64_t inputs = mlp.gated ? 2 : 1;
   Op fc1 = product_op(prefix + "fc1", Split::kColumn, s, hidden, inputs * mlp.width, mlp.bias);
   fc1.group = RecomputeGroup::kMlp;
-  fc1.saved = {
-      saved_tensor(static_cast<double>(inputs) * width, Split::kColumn, RecomputeGroup::kMlp)};
+  if (!mlp.relu) {
+    fc1.saved = {
+        saved_tensor(static_cast<double>(inputs) * width, Split::kColumn, RecomputeGroup::kMlp)};
+  }
   kind.ops.push_back(std::move(fc1));
   Op act = activation_op(prefix + "activation", mlp.gated, width);
   act.group = RecomputeGroup::kGatedProduct;

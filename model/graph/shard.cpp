@@ -169,6 +169,13 @@ void shard_product(LocalOp& out, const Op& op, const Context& x) {
   }
 }
 
+/// Some models drop hidden values, but no attention probabilities.
+bool drops_probabilities(const Op& op) {
+  return std::any_of(op.saved.begin(), op.saved.end(), [](const SavedTensor& t) {
+    return t.when == SavedTensor::When::kUnfusedDropout;
+  });
+}
+
 void shard_attention(LocalOp& out, const Op& op, const Context& x) {
   const double heads = op.heads / x.t;
   const double kv_heads = op.kv_heads / x.kv;
@@ -188,22 +195,23 @@ void shard_attention(LocalOp& out, const Op& op, const Context& x) {
       heads * queries * op.head_width + kv_heads * op.key_length * (op.head_width + op.value_width);
   const double written = heads * queries * op.value_width;
   const double scores = x.fused ? 0 : heads * queries * op.key_length;
-  const double mask = x.dropout ? scores / x.bytes : 0;
-  const double passes = x.dropout ? kScorePassesDropout : 0;
+  const bool dropout = x.dropout && drops_probabilities(op);
+  const double mask = dropout ? scores / x.bytes : 0;
+  const double passes = dropout ? kScorePassesDropout : 0;
   const auto traffic = [&](double elements) {
     return saturated(elements * x.bytes * x.b, kMaxTrafficBytes);
   };
   out.forward = s;
   out.forward.traffic =
       traffic(read + written + scores * (kScorePasses + softmax_passes(s) + passes) + mask);
-  out.forward.kernels = x.fused ? 1 : kUnfusedKernels + (x.dropout ? 1 : 0);
+  out.forward.kernels = x.fused ? 1 : kUnfusedKernels + (dropout ? 1 : 0);
   out.input_grad = s;
   out.input_grad.pass = Pass::kInputGrad;
   out.input_grad.work = (x.fused ? kFusedBackwardWork : kBackwardWork) * s.work;
   // Reads Q, K, V, O and dO; writes dQ, dK, dV.
   const double backward = kScorePassesBackward + softmax_passes(out.input_grad) + passes;
   out.input_grad.traffic = traffic(2 * read + 2 * written + scores * backward + mask);
-  out.input_grad.kernels = x.fused ? 1 : kUnfusedKernelsBackward + (x.dropout ? 1 : 0);
+  out.input_grad.kernels = x.fused ? 1 : kUnfusedKernelsBackward + (dropout ? 1 : 0);
   out.weight_grad = memory_op(OpKind::kAttention, x.compute, Bytes{0}, Flop{0}, 0);
 }
 

@@ -148,6 +148,37 @@ TEST(UnitPredictCase, MemoryAsTheSetReadsIt) {
   EXPECT_EQ(memory_of_kind(m, MemoryKind::kDeviceTotal).value, 100 + 20 + 3);
 }
 
+TEST(UnitPredictCase, SailorsLayersKeepWhatItsProfilesCount) {
+  // llm_info.json of Sailor, OPT-350M, floats a layer and sample: s h (3 + 40 / t), 32 of them
+  // scores. We count one LayerNorm output more and the two masks of hidden values, a byte each.
+  Json json = small_case();
+  json["id"] = "sailor-0001";
+  json["workload"]["model"] = {{"model_type", "gpt2"}, {"n_embd", 1024},
+                               {"n_layer", 24},        {"n_head", 16},
+                               {"n_positions", 2048},  {"vocab_size", 50257}};
+  json["workload"]["sequence_length"] = 2048;
+  json["workload"]["precision"] = "fp32";
+  json["plan"]["tensor"] = 4;
+  json["plan"]["pipeline"] = 2;
+  json["plan"]["data"] = 1;
+  json["plan"]["microbatch"] = 1;
+  json["plan"]["recompute"] = "none";
+  json["platform"] = "gh200x4-slingshot";
+  const CasePrediction p = predict(json);
+  // Twelve layers on the first stage, two microbatches in flight; embedding adds one mask.
+  const double sh = 2048.0 * 1024.0;
+  const double layer = 4 * sh * (4 + 40.0 / 4) + 2 * sh;
+  const double first = static_cast<double>(p.whole.memory.front().activations.value);
+  EXPECT_NEAR(first, 2 * (12 * layer + sh), 0.01 * first);
+  const MemoryBreakdown& peak = p.whole.peak_memory();
+  EXPECT_EQ(p.peak_memory.value,
+            peak.allocated().value - peak.buffers.value + 5'060'000'000);  // its memory rule
+  // A dict that states its rates keeps them; other sets are left alone.
+  EXPECT_EQ(completed_model("mine", "{}"), "{}");
+  EXPECT_EQ(completed_model("sailor", R"({"n_embd":2560,"attn_pdrop":0.1})"),
+            R"({"n_embd":2560,"attn_pdrop":0.1})");
+}
+
 TEST(UnitPredictCase, MoreThanTheDeviceHoldsIsOutOfMemory) {
   Json json = small_case();
   json["workload"]["model"]["n_embd"] = 16384;
