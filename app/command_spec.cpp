@@ -266,9 +266,8 @@ CommandSpec model_spec() {
 
 std::vector<CommandSpec> make_specs() {
   const OptionSpec json{"--json", "", kOutput, "as JSON", ValueKind::kNone};
-  std::vector<CommandSpec> specs{plan_spec(),  predict_spec(), simulate_spec(), platforms_spec(),
-                                 model_spec(), import_spec(),  calibrate_spec(),
-                                 validate_spec()};
+  std::vector<CommandSpec> specs{plan_spec(),  predict_spec(), simulate_spec(),  platforms_spec(),
+                                 model_spec(), import_spec(),  calibrate_spec(), validate_spec()};
   specs.push_back({"doctor",
                    "what this build can do, and what is missing",
                    "doctor [--json]",

@@ -4,9 +4,9 @@
 #include <new>
 #include <ostream>
 
+#include "app/calibrate_command.h"
 #include "app/commands.h"
 #include "app/help.h"
-#include "app/calibrate_command.h"
 #include "app/import_command.h"
 #include "app/simulate_command.h"
 #include "app/validate_command.h"

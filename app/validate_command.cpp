@@ -92,7 +92,8 @@ std::vector<Case> wanted_cases(const Arguments& parsed, const std::optional<std:
 std::string command_line(const Arguments& parsed) {
   std::string out = "towtank validate";
   for (const std::string& path : parsed.positionals) out += " " + path;
-  for (const auto& [name, value] : parsed.values) out += " " + name + " " + value;
+  for (const auto& [name, value] : parsed.values)
+    out.append(" ").append(name).append(" ").append(value);
   return out;
 }
 

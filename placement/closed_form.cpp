@@ -184,7 +184,9 @@ Prediction ClosedFormEvaluator::evaluate(const Plan& plan) const {
   out.step = busy_breakdown(mesh, layout, model, times.busiest_rank);
   const Seconds without_hops = model.makespan_without_hops();
   out.step.exposed[index_of(Axis::kPipeline)] += times.makespan - without_hops;
-  out.step.bubble = without_hops - times.busiest;
+  const Seconds idle = without_hops - times.busiest;
+  // One rank has no bubble; what the difference leaves is the rounding of two sums.
+  out.step.bubble = layout.pipeline > 1 ? std::max(Seconds{}, idle) : Seconds{};
   out.step.exposed[index_of(Axis::kData)] += times.data_exposed;
   out.step.optimizer = times.optimizer;
   add_input(*problem_, out);

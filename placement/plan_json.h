@@ -16,11 +16,11 @@
 /// (towtank-case), so the parts are readers of their own.
 ///
 /// Nulls: recompute = the framework's default, sharding_stage = 0, stages_per_rank = 1,
-/// schedule = none on one pipeline rank, else 1f1b or interleaved, precision = bf16, microbatch = 1,
-/// sequence_parallel = with tensor parallelism,
-/// global_batch = data * microbatch * pipeline. Each is listed in `defaults_taken`.
-/// Not expressible yet, each one fault that names its key: offload, unequal replicas, recompute
-/// options other than full and selective, a sample that is not a sequence of tokens.
+/// schedule = none on one pipeline rank, else 1f1b or interleaved, precision = bf16, microbatch =
+/// 1, sequence_parallel = with tensor parallelism, global_batch = data * microbatch * pipeline.
+/// Each is listed in `defaults_taken`. Not expressible yet, each one fault that names its key:
+/// offload, unequal replicas, recompute options other than full and selective, a sample that is not
+/// a sequence of tokens.
 #include <string>
 #include <vector>
 

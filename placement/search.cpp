@@ -77,10 +77,18 @@ struct BoundedNode {
   Seconds bound;  ///< LB0
 };
 
-Seconds node_bound(const PlanProblem& problem, const Node& node, Framework framework) {
+Seconds node_bound(const PlanProblem& problem, const Node& node, detail::WholeTimes& whole) {
   return static_cast<double>(problem.workload->global_batch) * node.tensor * node.context /
-         (static_cast<double>(node.microbatch) * problem.devices()) *
-         detail::whole_time(problem, node, framework);
+         (static_cast<double>(node.microbatch) * problem.devices()) * whole(node);
+}
+
+/// Never above the makespan, however layers are split: S / (1 - (1 - 1/M)^p) where each stage waits
+/// for those before it (1F1B, GPipe), M S / p on any schedule.
+Seconds split_bound(const Shape& shape, Seconds whole) {
+  const double m = shape.microbatches, p = shape.pipeline;
+  const bool waits =
+      shape.schedule == ScheduleKind::kOneFOneB || shape.schedule == ScheduleKind::kGpipe;
+  return waits && p > 1 ? whole / (1.0 - std::pow(1.0 - 1.0 / m, p)) : m / p * whole;
 }
 
 Bytes limit_of(const PlanProblem& problem, double share) {
@@ -102,7 +110,14 @@ class Run {
     if (shapes_.empty()) return;
     const Mesh mesh(*problem_, node, options_->framework);
     detail::LayoutBuilder builder(mesh);
-    for (const Shape& shape : shapes_) cost(mesh, builder.build(shape), prune);
+    const Seconds whole = mesh.whole_time();
+    for (const Shape& shape : shapes_) {
+      if (prune && split_bound(shape, whole) >= best_.worst()) {
+        ++counts_.pruned_by_bound;
+      } else {
+        cost(mesh, builder.build(shape), prune);
+      }
+    }
   }
 
   /// Counts the shapes of a node that LB0 rules out.
@@ -172,8 +187,9 @@ using Search = Run (*)(const PlanProblem&, const SearchOptions&, double);
 
 Run best_first(const PlanProblem& problem, const SearchOptions& options, double limit) {
   std::vector<BoundedNode> nodes;
+  detail::WholeTimes whole(problem, options.framework);
   for (const Node& node : nodes_of(problem, options.framework, options.pins)) {
-    nodes.push_back({node, node_bound(problem, node, options.framework)});
+    nodes.push_back({node, node_bound(problem, node, whole)});
   }
   std::stable_sort(nodes.begin(), nodes.end(),
                    [](const BoundedNode& a, const BoundedNode& b) { return a.bound < b.bound; });

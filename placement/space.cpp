@@ -41,12 +41,17 @@ std::vector<int> tensor_values(const PlanProblem& p, const Pins& pins) {
 }
 
 std::vector<int> context_values(const PlanProblem& p, const Pins& pins, int tensor) {
+  // Rings of shorter pieces do not pay: their attention is too small to hide a hop. Assumed.
+  constexpr int kLeastTokens = 1024;
   const int s = p.workload->sequence_length;
   std::vector<int> out{1};
   for (int c = 2; s > 0 && s % (2 * c) == 0 && (p.devices() / tensor) % c == 0; c *= 2) {
-    out.push_back(c);
+    if (s / c >= kLeastTokens) out.push_back(c);
   }
-  return pinned_or(pins.context, out);
+  if (!pins.context || *pins.context == 1) return pinned_or(pins.context, out);
+  const int c = *pins.context;
+  const bool possible = c > 0 && s > 0 && s % (2 * c) == 0 && (p.devices() / tensor) % c == 0;
+  return possible ? std::vector<int>{c} : std::vector<int>{};
 }
 
 std::int64_t experts_of(const ModelGraph& graph) {
@@ -120,6 +125,10 @@ namespace {
 /// Stages per rank worth trying: one per distinct number of layers in the largest chunk.
 std::vector<int> chunk_counts(const Pins& pins, int layers, int pipeline) {
   std::vector<int> out;
+  if (const auto v = pins.stages_per_rank) {
+    if (*v >= 1 && *v <= layers / pipeline && (pipeline > 1 || *v == 1)) out.push_back(*v);
+    return out;
+  }
   int previous = 0;
   for (int v = 1; pipeline * v <= layers; ++v) {
     const int largest = (layers + pipeline * v - 1) / (pipeline * v);
@@ -128,7 +137,7 @@ std::vector<int> chunk_counts(const Pins& pins, int layers, int pipeline) {
     out.push_back(v);
     if (pipeline == 1) break;
   }
-  return pinned_or(pins.stages_per_rank, out);
+  return out;
 }
 
 std::vector<int> sharding_values(const FrameworkRules& rules, const Pins& pins, int pipeline,

@@ -5,7 +5,9 @@
 ///
 ///   axis             admissible values
 ///   t                check_shard; at most the devices of a node unless allowed beyond
-///   c                powers of two with s % (2c) = 0
+///   c                powers of two with s % (2c) = 0 and at least 1,024 tokens a rank; a pin may
+///   be
+///                    any that divides
 ///   e, tau           e divides the experts; tau in {1, t}; (D c t) % (e tau) = 0
 ///   p                divides N / (t c); p v <= layers
 ///   D                N / (t c p); B % D = 0

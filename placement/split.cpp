@@ -36,6 +36,17 @@ std::optional<std::vector<int>> fill(const std::vector<double>& prefix, double f
   return bounds;
 }
 
+double slowest(const std::vector<double>& prefix, double first, double last,
+               const std::vector<int>& bounds) {
+  double worst = 0;
+  for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
+    const double extra = (s + 2 == bounds.size() ? last : 0) + (s == 0 ? first : 0);
+    worst = std::max(worst, prefix[static_cast<std::size_t>(bounds[s + 1])] -
+                                prefix[static_cast<std::size_t>(bounds[s])] + extra);
+  }
+  return worst;
+}
+
 /// Every value that the slowest stage of equal layers can take near the balanced one.
 double uniform_bottleneck(int layers, double time, double first, double last, int stages) {
   const auto feasible = [&](double cap) {
@@ -96,7 +107,8 @@ std::vector<int> balanced_split(std::span<const Seconds> times, Seconds first, S
     const double cap = 0.5 * (low + high);
     if (auto bounds = fill(prefix, first.value, last.value, stages, cap)) {
       best = std::move(*bounds);
-      high = cap;
+      // No split lies between what this one needs and the cap that it was found under.
+      high = std::min(cap, slowest(prefix, first.value, last.value, best));
     } else {
       low = cap;
     }

@@ -47,12 +47,12 @@ void check_degrees(const PlanProblem& p, const Pins& pins, std::vector<std::stri
 }
 
 void check_batch(const PlanProblem& p, const Pins& pins, std::vector<std::string>& out) {
+  if (!out.empty()) return;  // degrees that are wrong in themselves leave no replicas to ask about
   const std::int64_t batch = p.workload->global_batch;
-  const std::int64_t replicas =
-      pins.data ? *pins.data
-                : (pins.tensor && pins.pipeline
-                       ? p.devices() / (*pins.tensor * *pins.pipeline * pins.context.value_or(1))
-                       : 0);
+  std::int64_t replicas = pins.data.value_or(0);
+  if (!pins.data && pins.tensor && pins.pipeline) {
+    replicas = p.devices() / *pins.tensor / *pins.pipeline / pins.context.value_or(1);
+  }
   if (replicas > 0 && batch % replicas != 0) {
     out.push_back("a global batch of " + n(batch) + " is not divisible by data=" + n(replicas) +
                   " (valid data degrees: " + divisors_text(batch) + ")");

@@ -149,8 +149,9 @@ class Lowering {
     return cast_.actors[static_cast<std::size_t>(actor)].slowdown;
   }
   std::size_t cell(int replica_class, int stage, int microbatch) const {
-    return static_cast<std::size_t>((replica_class * stages_ + stage) * layout_.microbatches +
-                                    microbatch);
+    const auto of = [](int value) { return static_cast<std::size_t>(value); };
+    return (of(replica_class) * of(stages_) + of(stage)) * of(layout_.microbatches) +
+           of(microbatch);
   }
 
   void first_gathers();

@@ -69,12 +69,12 @@ double OpFormula::product_compute(const Extents& e, double work, const Product& 
   constexpr double kTileFlop = 2.0 * static_cast<double>(kTile * kTile);
   const double padded =
       kTileFlop * (tiles + p.idle_tiles) * (static_cast<double>(e.k) + p.depth_half);
-  return (e.k > 0 ? std::max(work, padded) : work) * p.flop * misalignment(e, p);
+  return (e.k > 0 ? std::max(work, padded) : work) * p.flop;
 }
 
-double OpFormula::misalignment(const Extents& e, const Product& p) {
+double OpFormula::misalignment(std::int64_t n, std::int64_t k, const Product& p) {
   const auto aligned = static_cast<std::uint64_t>(p.aligned);
-  const auto extents = static_cast<std::uint64_t>(e.n | e.k) | aligned;
+  const auto extents = static_cast<std::uint64_t>(n | k) | aligned;
   return 1.0 + p.misaligned * (std::countr_zero(aligned) - std::countr_zero(extents));
 }
 
@@ -99,7 +99,10 @@ OpCost OpFormula::priced(const OpSignature& op, double compute, double memory, d
 OpCost OpFormula::product(const OpSignature& op) const {
   const Product& p = product_[index_of(op.dtype)];
   const double share = op.kind == OpKind::kConvolution ? convolution_ : 1.0;
-  const double compute = share * product_compute({op.batch, op.m, op.n, op.k}, op.work.value, p);
+  // The depth of a weight gradient is tokens: no tensor has rows of them.
+  const double rows = misalignment(op.n, op.pass == Pass::kWeightGrad ? 0 : op.k, p);
+  const double compute =
+      share * rows * product_compute({op.batch, op.m, op.n, op.k}, op.work.value, p);
   const double memory =
       op.traffic.value > 0 ? static_cast<double>(op.traffic.value) * p.byte + p.ramp : 0.0;
   return priced(op, compute, memory, std::max(compute, memory), p.gap);
@@ -114,7 +117,7 @@ OpCost OpFormula::unfused_attention(const OpSignature& op) const {
   const double work = op.work.value / (forward ? 2.0 : 4.0);  // of one product
   const double memory = op.work.value > 0.0 ? (scores + operands) * p.byte + p.ramp : 0.0;
   const auto body = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
-    return std::max(memory, product_compute({op.batch, m, n, k}, work, p));
+    return std::max(memory, misalignment(n, k, p) * product_compute({op.batch, m, n, k}, work, p));
   };
   const double outer = body(op.m, op.n, op.k);  // scores, or their gradient
   const double inner = body(op.m, op.k, op.n);

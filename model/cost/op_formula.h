@@ -23,9 +23,10 @@
 ///
 ///   tiles       batch * ceil(m/T) * ceil(n/T), T = 128: a device works on whole tiles
 ///   P, idle     multiprocessors; the share of them that the last wave of tiles leaves without work
-///   a, A        largest power of two that divides n and k, at most A = 32 bytes of elements
-///   k_half      depth of a product that takes as long as starting and storing a tile
-///   n_half      keys at which fused attention reaches half of its share; k_half' the same of head
+///   a, A        largest power of two that divides n and k (n alone in a weight gradient), at most
+///   A = 32 bytes of elements k_half      depth of a product that takes as long as starting and
+///   storing a tile n_half      keys at which fused attention reaches half of its share; k_half'
+///   the same of head
 ///               width
 ///
 /// Monotone in m, in n and k of equal alignment, in work and traffic; never faster than work / peak
@@ -70,7 +71,7 @@ class OpFormula {
     std::int64_t batch, m, n, k;
   };
   [[nodiscard]] static double product_compute(const Extents&, double work, const Product&);
-  [[nodiscard]] static double misalignment(const Extents&, const Product&);
+  [[nodiscard]] static double misalignment(std::int64_t n, std::int64_t k, const Product&);
   [[nodiscard]] double fused_compute(const OpSignature&) const;
   [[nodiscard]] OpCost product(const OpSignature&) const;
   [[nodiscard]] OpCost unfused_attention(const OpSignature&) const;

@@ -71,7 +71,8 @@ FrameworkRules megatron_2021_rules() {
   r.reduce_cadence_pipeline = {ReduceCadence::kPerStep, "Megatron-LM 2.x: no stage 2 or 3"};
   r.reduce_bytes = {2, "Megatron-LM 2.x --accumulate-allreduce-grads-in-fp32 is off for fp16"};
   r.bucket_bytes = {{0}, "Megatron-LM 2.x model/distributed.py: one contiguous buffer a type"};
-  r.overlap_grad_reduce = {false, "Megatron-LM 2.x training.py: all-reduce after the last backward"};
+  r.overlap_grad_reduce = {false,
+                           "Megatron-LM 2.x training.py: all-reduce after the last backward"};
   r.overlap_param_gather = {false, "Megatron-LM 3.0 optimizer/distrib_optimizer.py: after step"};
   r.async_p2p_interleaved = {false, "Megatron-LM 2.x schedules.py: each send is waited for"};
   r.kv_replication = {false, "Megatron-LM 2.x has no grouped queries"};

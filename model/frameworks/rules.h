@@ -27,7 +27,8 @@ enum class Framework {
 };
 inline constexpr std::size_t kFrameworkCount = 8;
 inline constexpr std::array<std::string_view, kFrameworkCount> kFrameworkNames{
-    "megatron", "megatron-2021", "megatron-deepspeed", "nemo", "fsdp", "torchtitan", "deepspeed", "towtank-runtime"};
+    "megatron", "megatron-2021", "megatron-deepspeed", "nemo",
+    "fsdp",     "torchtitan",    "deepspeed",          "towtank-runtime"};
 
 /// A fact about a framework: its value, and where it stands ("" = assumed).
 template <class T>

@@ -174,13 +174,16 @@ bool solve_recompute(const PlanProblem& problem, const Mesh& mesh,
   set_recompute(layout, 0, false);
   if (fits()) return true;
   set_recompute(layout, 0, true);
-  if (fits()) return true;
+  const bool selective_fits = fits();
   set_recompute(layout, most, false);
-  if (!fits()) return false;
+  if (!fits()) {
+    set_recompute(layout, selective_fits ? 0 : most, selective_fits);
+    return selective_fits;
+  }
   const int plain = least_full(problem, mesh, false, limit, layout);
   set_recompute(layout, plain, false);
   const Seconds plain_time = recompute_time(mesh, layout);
-  const int mixed = least_full(problem, mesh, true, limit, layout);
+  const int mixed = selective_fits ? 0 : least_full(problem, mesh, true, limit, layout);
   set_recompute(layout, mixed, true);
   if (plain_time <= recompute_time(mesh, layout)) set_recompute(layout, plain, false);
   return true;

@@ -146,21 +146,37 @@ void Mesh::rank_layers(std::span<const StageRange> stages, int rank, int pipelin
   }
 }
 
-Seconds whole_time(const PlanProblem& problem, const ShardDegrees& degrees, Framework framework) {
-  const ModelGraph& graph = *problem.graph;
-  const FrameworkRules& rules = rules_of(framework);
-  const RuntimeCosts runtime = problem.costs->runtime(framework);
-  const AxisGroups groups = inner_groups(problem.view, degrees);
-  std::vector<Seconds> time;
-  time.reserve(graph.kinds.size());
-  for (const LayerKind& kind : graph.kinds) {
-    const LocalLayer layer =
-        shard(kind, degrees, rules, problem.workload->precision, problem.workload->expert_load);
-    const LayerCost cost = layer_cost(layer, *problem.costs, groups, rules, runtime);
-    time.push_back(cost.forward + cost.backward());
+WholeTimes::WholeTimes(const PlanProblem& problem, Framework framework)
+    : problem_(&problem),
+      rules_(&rules_of(framework)),
+      runtime_(problem.costs->runtime(framework)),
+      layers_(problem.graph->kinds.size(), 0) {
+  for (const Layer& layer : problem.graph->layers) {
+    ++layers_[static_cast<std::size_t>(layer.kind.value)];
   }
+}
+
+Seconds WholeTimes::operator()(const ShardDegrees& d) {
+  const std::array<int, 4> key{d.tensor, d.context, d.microbatch, d.sequence_parallel ? 1 : 0};
+  auto at = without_experts_.find(key);
+  if (at == without_experts_.end()) {
+    at = without_experts_.emplace(key, of_kinds(d, false)).first;
+  }
+  return at->second + of_kinds(d, true);
+}
+
+Seconds WholeTimes::of_kinds(const ShardDegrees& degrees, bool experts) const {
+  const AxisGroups groups = inner_groups(problem_->view, degrees);
   Seconds sum;
-  for (const Layer& layer : graph.layers) sum += time[static_cast<std::size_t>(layer.kind.value)];
+  std::size_t k = 0;
+  for (const LayerKind& kind : problem_->graph->kinds) {
+    const int layers = layers_[k++];
+    if ((kind.limits.experts > 0) != experts) continue;
+    const LocalLayer layer = shard(kind, degrees, *rules_, problem_->workload->precision,
+                                   problem_->workload->expert_load);
+    const LayerCost cost = layer_cost(layer, *problem_->costs, groups, *rules_, runtime_);
+    sum += layers * (cost.forward + cost.backward());
+  }
   return sum;
 }
 

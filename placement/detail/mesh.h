@@ -3,6 +3,8 @@
 /// What depends on the degrees inside a stage only (t, c, e, tau, b, sequence parallelism): local
 /// layers, their cost, and sums over ranges of layers in constant time. One Mesh serves every
 /// pipeline depth, data degree, schedule and sharding stage over it.
+#include <array>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -87,7 +89,21 @@ class Mesh {
   bool uniform_ = true;
 };
 
-/// Mesh(...).whole_time() without the rest.
-[[nodiscard]] Seconds whole_time(const PlanProblem&, const ShardDegrees&, Framework);
+/// Mesh(...).whole_time() without the rest, for many degrees: layers without experts cost the same
+/// under every expert degree and are costed once.
+class WholeTimes {
+ public:
+  WholeTimes(const PlanProblem& problem, Framework framework);
+  [[nodiscard]] Seconds operator()(const ShardDegrees&);
+
+ private:
+  [[nodiscard]] Seconds of_kinds(const ShardDegrees&, bool experts) const;
+
+  const PlanProblem* problem_;
+  const FrameworkRules* rules_;
+  RuntimeCosts runtime_;
+  std::vector<int> layers_;                                ///< by kind
+  std::map<std::array<int, 4>, Seconds> without_experts_;  ///< by t, c, b, sequence parallelism
+};
 
 }  // namespace towtank::detail

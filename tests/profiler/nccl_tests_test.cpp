@@ -193,8 +193,8 @@ TEST(ImportNcclTests, WhatDoesNotAgreeIsLeftOutAndCounted) {
                 "error: 1 runs with values out of bounds (dir/run.txt: line 21)",
                 "info: 1 rows of zero bytes (dir/run.txt: line 16)",
                 "error: 1 times that do not agree with size and bandwidth (dir/run.txt: line 17)",
-                "error: 1 bus bandwidths that do not fit the collective and its ranks "
-                "(dir/run.txt: line 18)",
+                ("error: 1 bus bandwidths that do not fit the collective and its ranks "
+                 "(dir/run.txt: line 18)"),
                 "loss: 1 times that are not numbers (dir/run.txt: line 18)",
                 "loss: 1 times of runs with wrong results (dir/run.txt: line 19)"}));
   ASSERT_EQ(p.collectives.size(), 3U);
