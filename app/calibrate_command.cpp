@@ -146,6 +146,10 @@ std::string terms_text(const CollectiveRecord& record) {
     terms.push_back("small payloads: step " + to_text(Seconds{record.low_step.value}) + ", " +
                     percent(record.low_share.value) + " of the bandwidth");
   }
+  if (record.group_limit) {
+    terms.push_back("a group gets " + to_text(BytesPerSecond{record.group_limit->value}) + " +- " +
+                    to_text(BytesPerSecond{record.group_limit->error}) + " through a node");
+  }
   for (const auto& s : record.shares) {
     terms.push_back("share of " + std::to_string(s.ranks) + " " +
                     estimate_text(s.share.value, s.share.error, s.share.fitted, false));

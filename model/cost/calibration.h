@@ -117,11 +117,11 @@ struct CollectiveRecord {
   std::string fabric;
   FabricLevel level = FabricLevel::kIntranode;
   IntranodeTopology topology = IntranodeTopology::kSwitch;  ///< intranode only
-  int node_devices = 0;  ///< of the node that was measured: in a mesh, and where several nodes
-                         ///< share ports; 0: any
+  int node_devices = 0;  ///< mesh only: of the node that was measured; 0: any
   Collective op = Collective::kAllReduce;
   Estimate launch, step, low_step;  ///< [s]
   Estimate low_share;
+  std::optional<Estimate> group_limit;  ///< [bytes/s], internode: of one group through one node
   struct Share {
     int ranks = 2;  ///< of the group at this level
     Estimate share;

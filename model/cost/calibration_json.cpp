@@ -135,6 +135,9 @@ CollectiveRecord read_collective(const JsonReader& r) {
     record.low_step = read_estimate(r.at("low_step_s"), kTime);
     record.low_share = read_estimate(r.at("low_share"), {0, 1});
   }
+  if (r.has("group_limit_bytes_per_s")) {
+    record.group_limit = read_estimate(r.at("group_limit_bytes_per_s"), {1, 1e15});
+  }
   for (const JsonReader& item : r.array("shares")) {
     CollectiveRecord::Share share;
     share.ranks = static_cast<int>(item.integer("ranks", {2, 1e7}));
@@ -231,6 +234,7 @@ Json collective_json(const CollectiveRecord& record) {
     out["low_step_s"] = estimate_json(record.low_step);
     out["low_share"] = estimate_json(record.low_share);
   }
+  if (record.group_limit) out["group_limit_bytes_per_s"] = estimate_json(*record.group_limit);
   out["shares"] = Json::array();
   for (const auto& share : record.shares) {
     out["shares"].push_back({{"ranks", share.ranks}, {"share", estimate_json(share.share)}});

@@ -7,7 +7,8 @@
 ///                  fused (attention), dtypes, terms, rows, shapes, evidence}]
 ///   collectives  [{fabric, level, topology (intranode), node_devices, collective, launch_s,
 ///   step_s,
-///                  low_step_s, low_share, shares, rows, evidence}]
+///                  low_step_s, low_share, group_limit_bytes_per_s, shares, payload_bytes,
+///                  evidence}]
 ///   frameworks   [..]                                                        runtime_record.h
 ///
 /// An estimate is {"value", "error"}, or {"value", "fitted": false}. Written with five significant

@@ -25,26 +25,35 @@ bool serves(const OpRecord& r, OpKind kind, bool fused, DType d) {
   return r.kind == kind && core && std::find(r.dtypes.begin(), r.dtypes.end(), d) != r.dtypes.end();
 }
 
-/// How unlike two devices are: factors in bandwidth and in peak, as a sum of logarithms.
+/// Kinds that differ in their memory's size alone.
+bool same_rates(const DeviceKind& device, const OpRecord& r) {
+  return r.generation == device.generation && r.memory_bandwidth == device.memory_bandwidth &&
+         r.peak == product_peak(device, DType::kBf16);
+}
+
+/// How unlike two devices are for a kind of op: the factor in what bounds it.
 double unlikeness(const DeviceKind& device, const OpRecord& record) {
   const auto factor = [](double a, double b) { return std::abs(std::log(a / b)); };
-  return factor(device.memory_bandwidth.value, record.memory_bandwidth.value) +
-         factor(product_peak(device, DType::kBf16).value, record.peak.value);
+  return record.kind == OpKind::kMatmul
+             ? factor(product_peak(device, DType::kBf16).value, record.peak.value)
+             : factor(device.memory_bandwidth.value, record.memory_bandwidth.value);
 }
 
 Found find_op(const DeviceKind& device, Calibrations calibrations, OpKind kind, bool fused,
               DType d) {
   Found kin;
-  double nearest = 0.0;
+  const auto nearer = [&](const OpRecord& a, const OpRecord& b) {
+    const double x = unlikeness(device, a);
+    const double y = unlikeness(device, b);
+    return x != y ? x < y : a.evidence.rows > b.evidence.rows;
+  };
   for (const Calibration* calibration : calibrations) {
     for (const OpRecord& r : calibration->ops) {
       if (!serves(r, kind, fused, d)) continue;
       if (r.device_kind == device.name) return {&r, true};
       if (r.generation != device.generation) continue;
-      const double far = unlikeness(device, r);
-      if (kin.record == nullptr || far < nearest) {
-        kin = {&r, false};
-        nearest = far;
+      if (kin.record == nullptr || (!kin.same_device && nearer(r, *kin.record))) {
+        kin = {&r, same_rates(device, r)};
       }
     }
   }
@@ -100,9 +109,8 @@ FoundLink find_link(const NetworkView& view, std::size_t level, Calibrations cal
       if (r.op != op || r.fabric != view.levels[level].fabric || intranode != (level == 0)) {
         continue;
       }
-      const int devices = intranode ? view.node_slots : view.devices_per_node;
-      const bool same = (!intranode || r.topology == view.topology) &&
-                        (r.node_devices == 0 || r.node_devices == devices);
+      const bool same = !intranode || (r.topology == view.topology &&
+                                       (r.node_devices == 0 || r.node_devices == view.node_slots));
       if (same) return {&r, true};
       if (other.record == nullptr) other = {&r, false};
     }

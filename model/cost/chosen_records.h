@@ -5,8 +5,10 @@
 ///   order                                             basis of what follows from it
 ///   a record of the device kind, calibration by       interpolated within the range of its rows,
 ///   calibration in the order given                    extrapolated beyond
+///   a record of a kind with the same rates            the same
 ///   a record of another kind of the generation, the   extrapolated, interval doubled
-///   nearest in bandwidth and peak
+///   nearest in peak (products) or bandwidth, then
+///   the one with most rows
 ///   none                                              analytic: documented parameters
 ///
 ///   fabric                                            basis

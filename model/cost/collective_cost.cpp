@@ -72,9 +72,10 @@ GroupLevels levels_of(Collective op, const GroupShape& group, const NetworkView&
     double bandwidth = level.bandwidth.value * link.share_of(ranks);
     if (i == 0) bandwidth *= links_used(view, peers_in_node(op, ranks));
     if (low) bandwidth *= link.low_share;
+    const int below = std::max(1, group.size / units);
+    if (link.group_limit) bandwidth = std::min(bandwidth, link.group_limit->value / below);
     const Seconds step = low ? link.low_step : link.step;
-    out.level[i] = {level.latency.value + step.value, bandwidth, ranks,
-                    std::max(1, group.size / units), units};
+    out.level[i] = {level.latency.value + step.value, bandwidth, ranks, below, units};
   }
   return out;
 }

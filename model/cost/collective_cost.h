@@ -38,6 +38,9 @@
 /// that its group spans: describe adjacent pipeline ranks by a GroupShape of size 2, and one shift
 /// of a ring (context parallelism) by that of the ring.
 ///
+/// Where the transport of a communicator binds and not the ports, a group gets no more than
+/// group_limit through a node, while its siblings beside it get the same.
+///
 /// Small payloads may travel with a protocol of less latency and bandwidth (low_step, low_share);
 /// the faster of the two counts.
 ///
@@ -49,6 +52,7 @@
 /// contention is sim/'s job.
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 #include "model/cost/cost_model.h"
@@ -76,6 +80,9 @@ struct LinkParameters {
   Seconds step;            ///< per hop, on top of the level's latency
   double low_share = 0.0;  ///< of the bandwidth with the low-latency protocol; 0: it has none
   Seconds low_step;        ///< per hop with it
+  /// What one group gets through one unit of the level below (a node), however many of its ranks
+  /// are there: less than one port where the library's transport binds. nullopt: what they drive.
+  std::optional<BytesPerSecond> group_limit;
   /// Of the hardware rate, by ranks of the group at this level (units of the level below); in a
   /// mesh of the rate of the links to them, so that two links to one peer may give more than 1.
   std::array<double, kMostRanks + 1> share{};

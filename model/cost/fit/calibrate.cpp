@@ -30,11 +30,17 @@ struct OpGroup {
   std::vector<OpRow> rows;
 };
 
+/// Rows of one collective on fabrics of one kind that are built alike.
 struct FabricGroup {
+  FabricLevel level = FabricLevel::kIntranode;
   std::string fabric;
-  std::size_t platform = 0;  ///< of the options; as many as there are: none has the fabric
-  CollectiveKey key;
-  std::vector<CollectiveRow> rows;
+  IntranodeTopology topology = IntranodeTopology::kSwitch;  ///< in the node
+  int node_devices = 0;                                     ///< in a mesh
+  Collective op = Collective::kAllReduce;
+  [[nodiscard]] auto order() const { return std::tie(level, fabric, topology, node_devices, op); }
+  friend bool operator<(const FabricGroup& a, const FabricGroup& b) {
+    return a.order() < b.order();
+  }
 };
 
 /// Collectives whose kernels cost the same to start: those that go round, those that only send.
@@ -152,47 +158,76 @@ class Calibrator {
 
   // --- collectives ---
 
-  [[nodiscard]] std::vector<FabricGroup> fabric_groups() {
-    using Key = std::tuple<FabricLevel, std::string, std::size_t, Collective>;
-    std::map<Key, std::vector<CollectiveRow>> sorted;
-    std::map<std::string, int> unknown;
+  using FabricRows = std::map<FabricGroup, std::vector<CollectiveRow>>;
+
+  [[nodiscard]] FabricRows fabric_rows() {
+    FabricRows groups;
+    std::map<std::string, int> unnamed;
+    std::set<std::string> unknown;
     for (const Profile& profile : profiles_) {
       for (const CollectiveMeasurement& m : profile.collectives) {
-        const auto op = static_cast<std::size_t>(m.op);
-        if (left_out(profile, std::string(kCollectiveNames[op]))) continue;
+        if (left_out(profile, std::string(kCollectiveNames[static_cast<std::size_t>(m.op)])))
+          continue;
         const bool inside = m.ranks == m.ranks_per_node;
         const std::string& fabric = inside ? profile.fabric_intranode : profile.fabric_internode;
         if (fabric.empty() || m.ranks % m.ranks_per_node != 0) {
-          ++unknown[profile.name];
+          ++unnamed[profile.name];
           continue;
         }
         const FabricLevel level = inside ? FabricLevel::kIntranode : FabricLevel::kInternode;
-        sorted[{level, fabric, platform_for(profile, fabric, level), m.op}].push_back(
-            {&m, &profile});
+        const NetworkView* view = view_for(profile, fabric, level);
+        if (view == nullptr) {
+          unknown.insert(fabric + ", " +
+                         std::string(kFabricLevelNames[static_cast<std::size_t>(level)]));
+          continue;
+        }
+        groups[group_of(*view, level, m.op)].push_back({&m, &profile, view});
       }
     }
-    for (const auto& [profile, rows] : unknown) {
+    for (const auto& [profile, rows] : unnamed) {
       refuse("collectives of " + profile,
              std::to_string(rows) + " rows cross a fabric that the profile does not name",
              "Name it when importing (--fabric, --fabric-internode)");
     }
-    std::vector<FabricGroup> groups;
-    for (auto& [key, rows] : sorted) {
-      const auto& [level, fabric, platform, op] = key;
-      groups.push_back({fabric, platform, {level, op}, std::move(rows)});
+    for (const std::string& fabric : unknown) {
+      refuse("collectives on " + fabric,
+             "no machine with it was named, so its hardware rate is not known",
+             "Name one (--platform)");
     }
     return groups;
   }
 
-  /// The first platform that has the fabric at the level, with the profile's device if that is
-  /// known.
-  [[nodiscard]] std::size_t platform_for(const Profile& profile, const std::string& fabric,
-                                         FabricLevel level) const {
-    for (std::size_t i = 0; i < options_.platforms.size(); ++i) {
-      const auto view = view_of(options_.platforms[i], profile.device_kind, 2, level);
-      if (view && view->levels[static_cast<std::size_t>(level)].fabric == fabric) return i;
+  [[nodiscard]] static FabricGroup group_of(const NetworkView& view, FabricLevel level,
+                                            Collective op) {
+    FabricGroup group;
+    group.level = level;
+    group.fabric = view.levels[static_cast<std::size_t>(level)].fabric;
+    group.op = op;
+    if (level == FabricLevel::kIntranode) group.topology = view.topology;
+    if (group.topology == IntranodeTopology::kMesh) group.node_devices = view.node_slots;
+    return group;
+  }
+
+  /// What a profile's machine sees: that of the first platform with the fabric at the level, nodes
+  /// that are large enough, and the profile's device if that is known. nullptr: there is none.
+  [[nodiscard]] const NetworkView* view_for(const Profile& profile, const std::string& fabric,
+                                            FabricLevel level) {
+    const auto key = std::tuple{profile.name, fabric, level};
+    if (const auto known = views_.find(key); known != views_.end()) return &known->second;
+    int devices = 2;
+    int in_node = 1;
+    for (const CollectiveMeasurement& m : profile.collectives) {
+      devices = std::max(devices, m.ranks);
+      in_node = std::max(in_node, m.ranks_per_node);
     }
-    return options_.platforms.size();
+    for (const Platform& platform : options_.platforms) {
+      auto view = view_of(platform, profile.device_kind, devices, level);
+      const auto l = static_cast<std::size_t>(level);
+      if (view && view->levels[l].fabric == fabric && view->node_slots >= in_node) {
+        return &views_.emplace(key, *std::move(view)).first->second;
+      }
+    }
+    return nullptr;
   }
 
   /// What at least `devices` of a platform see, of its nodes with a device kind if one is named.
@@ -203,59 +238,40 @@ class Calibrator {
       const DeviceKindId id = platform.node_kinds[group.kind].device;
       return device.empty() || platform.device_kinds[id].name == device;
     };
-    std::vector<NodeGroup> nodes;
-    std::copy_if(platform.nodes.begin(), platform.nodes.end(), std::back_inserter(nodes),
-                 has_device);
-    if (nodes.empty()) return std::nullopt;
-    const NodeKind& node = platform.node_kinds[nodes.front().kind];
-    platform.nodes = std::move(nodes);
+    std::erase_if(platform.nodes, [&](const NodeGroup& group) { return !has_device(group); });
+    if (platform.nodes.empty()) return std::nullopt;
+    const int node = platform.node_kinds[platform.nodes.front().kind].devices;
     const bool inside = level == FabricLevel::kIntranode;
-    const auto allocated = allocate(platform, std::max(devices, inside ? 1 : 2 * node.devices));
+    const auto allocated = allocate(platform, inside ? node : std::max(devices, 2 * node));
     if (!std::holds_alternative<Allocation>(allocated)) return std::nullopt;
     NetworkView view = network_view(platform, std::get<Allocation>(allocated));
     if (static_cast<std::size_t>(level) >= view.levels.size()) return std::nullopt;
     return view;
   }
 
-  [[nodiscard]] std::optional<NetworkView> view_for(const FabricGroup& group) const {
-    if (group.platform == options_.platforms.size()) return std::nullopt;
-    int devices = 2;
-    for (const CollectiveRow& row : group.rows) devices = std::max(devices, row.measurement->ranks);
-    return view_of(options_.platforms[group.platform], group.rows.front().profile->device_kind,
-                   devices, group.key.level);
-  }
-
   void fit_fabrics() {
     std::map<LaunchKey, Estimate> launch;
-    std::map<std::pair<std::string, std::size_t>, CollectiveParameters> fitted;
-    for (const FabricGroup& group : fabric_groups()) {
-      const auto view = view_for(group);
-      if (!view) {
-        refuse(std::string(to_text(group.key.op)) + " on " + group.fabric,
-               "no platform with this fabric (and device) was named, so its hardware rate is not "
-               "known",
-               "Name one (--platform)");
-        continue;
-      }
-      // What a fabric's node reaches is known when several nodes are fitted.
-      const std::string& inside = view->levels.front().fabric;
-      CollectiveParameters parameters = documented_collective_parameters(*view);
-      if (const auto known = fitted.find({inside, group.platform}); known != fitted.end()) {
-        parameters.level.front() = known->second.level.front();
-      }
-      auto result = fit_collective(*view, group.key, group.rows, parameters);
+    // What a fabric's node reaches is known when several nodes are fitted.
+    std::map<std::string, CollectiveParameters::ByCollective> inside;
+    for (const auto& [group, rows] : fabric_rows()) {
+      const NetworkView& view = *rows.front().view;
+      CollectiveParameters parameters = documented_collective_parameters(view);
+      const auto known = inside.find(view.levels.front().fabric);
+      if (known != inside.end()) parameters.level.front() = known->second;
+      auto result = fit_collective({group.level, group.op}, rows, parameters);
       if (auto* refusal = std::get_if<Refusal>(&result)) {
         out_.refusals.push_back(std::move(*refusal));
         continue;
       }
-      if (group.key.level == FabricLevel::kIntranode) {
-        fitted.insert_or_assign(std::pair{inside, group.platform}, parameters);
+      if (group.level == FabricLevel::kIntranode) {
+        inside.insert_or_assign(group.fabric, parameters.level.front());
       }
       auto& fit = std::get<CollectiveFit>(result);
-      const auto [least, added] = launch.emplace(launch_key(fit.record), fit.record.launch);
-      if (!added && fit.record.launch.value < least->second.value) {
-        least->second = fit.record.launch;
-      }
+      const Estimate& found = fit.record.launch;
+      const auto [least, added] = launch.emplace(launch_key(fit.record), found);
+      const bool better =
+          found.fitted == least->second.fitted ? found.value < least->second.value : found.fitted;
+      if (!added && better) least->second = found;
       out_.calibration.collectives.push_back(std::move(fit.record));
       out_.reports.push_back(std::move(fit.report));
     }
@@ -264,6 +280,7 @@ class Calibrator {
     }
   }
 
+  std::map<std::tuple<std::string, std::string, FabricLevel>, NetworkView> views_;
   std::span<const Profile> profiles_;
   const CalibrateOptions& options_;
   CalibrationResult out_;

@@ -21,7 +21,7 @@ constexpr std::size_t kMostOutliers = 10;
 constexpr std::size_t kLeastPayloads = 3;
 constexpr FitParameter kStep{.start = 2e-6, .low = 1e-8, .high = 5e-5, .fixed = false};
 constexpr FitParameter kLowStep{.start = 5e-7, .low = 1e-8, .high = 5e-5, .fixed = false};
-constexpr FitParameter kLowShare{.start = 0.25, .low = 0.02, .high = 1.0, .fixed = false};
+constexpr FitParameter kLowShare{.start = 0.25, .low = 0.05, .high = 1.0, .fixed = false};
 constexpr FitParameter kLaunch{.start = 2e-5, .low = 1e-7, .high = 2e-3, .fixed = false};
 // Two links to one peer of a mesh that counts as one reach 2.
 constexpr FitParameter kShare{.start = 0.7, .low = 0.005, .high = 4.0, .fixed = false};
@@ -44,10 +44,9 @@ int ranks_at(const CollectiveMeasurement& m, FabricLevel level) {
 
 class CollectiveFitter {
  public:
-  CollectiveFitter(const NetworkView& view, const CollectiveKey& key,
-                   const std::vector<CollectiveRow>& rows, const CollectiveParameters& parameters,
-                   const std::vector<double>& weight)
-      : view_(view), key_(key), rows_(rows), parameters_(parameters) {
+  CollectiveFitter(const CollectiveKey& key, const std::vector<CollectiveRow>& rows,
+                   const CollectiveParameters& parameters, const std::vector<double>& weight)
+      : key_(key), rows_(rows), parameters_(parameters) {
     std::set<int> ranks;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (weight[i] > 0.0) ranks.insert(ranks_at(*rows[i].measurement, key.level));
@@ -83,7 +82,9 @@ class CollectiveFitter {
       return fit_robustly(problem_);
     }
     FitResult with = fit_robustly(problem_);
-    if (with.told[kLowShareAt] && with.value[kLowShareAt] < kMostLowShare) return with;
+    const double share = with.value[kLowShareAt];
+    if (with.told[kLowShareAt] && share > 1.01 * kLowShare.low && share < kMostLowShare)
+      return with;
     low_ = false;
     problem_.parameters[kLowStepAt].fixed = problem_.parameters[kLowShareAt].fixed = true;
     FitResult without = fit_robustly(problem_);
@@ -145,14 +146,14 @@ class CollectiveFitter {
     for (const std::string& profile : profiles_) launch[profile] = values[at++];
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       const CollectiveMeasurement& m = *rows_[i].measurement;
-      const CollectiveCall call{key_.op, m.payload, shape_of(m, view_.levels.size())};
-      const CollectiveCost cost = collective_cost(call, view_, p);
+      const NetworkView& view = *rows_[i].view;
+      const CollectiveCall call{key_.op, m.payload, shape_of(m, view.levels.size())};
+      const CollectiveCost cost = collective_cost(call, view, p);
       const double time = launch[rows_[i].profile->name] + cost.latency.value + cost.transfer.value;
       out[i] = std::log(time);
     }
   }
 
-  const NetworkView& view_;
   const CollectiveKey& key_;
   const std::vector<CollectiveRow>& rows_;
   const CollectiveParameters& parameters_;
@@ -216,7 +217,7 @@ void fill_record(const NetworkView& view, const CollectiveFitter& fitter, const 
   const bool intranode = record.level == FabricLevel::kIntranode;
   record.topology = intranode ? view.topology : IntranodeTopology::kSwitch;
   const bool mesh = record.topology == IntranodeTopology::kMesh;
-  record.node_devices = mesh ? view.node_slots : intranode ? 0 : view.devices_per_node;
+  record.node_devices = mesh ? view.node_slots : 0;
   record.step = {fitter.step_of(fit.value), 0.0, false};
   if (!fitter.fixed(kStepAt)) record.step = estimate(fit, kStepAt, false);
   if (fitter.low()) {
@@ -234,8 +235,7 @@ void fill_record(const NetworkView& view, const CollectiveFitter& fitter, const 
   record.evidence.profiles.assign(fitter.profiles().begin(), fitter.profiles().end());
 }
 
-std::vector<double> held_out(const NetworkView& view, const CollectiveKey& key,
-                             const std::vector<CollectiveRow>& rows,
+std::vector<double> held_out(const CollectiveKey& key, const std::vector<CollectiveRow>& rows,
                              const CollectiveParameters& parameters,
                              const std::vector<double>& weight, const FitResult& fit,
                              const Folds& folds) {
@@ -246,12 +246,43 @@ std::vector<double> held_out(const NetworkView& view, const CollectiveKey& key,
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (folds.of_row[i] == fold) others[i] = 0.0;
     }
-    const FitResult without = CollectiveFitter(view, key, rows, parameters, others).run();
+    const FitResult without = CollectiveFitter(key, rows, parameters, others).run();
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (folds.of_row[i] == fold) out[i] = without.residual[i];
     }
   }
   return out;
+}
+
+/// Bus bandwidth of a row through one node.
+double through_node(const CollectiveRow& row) {
+  const CollectiveMeasurement& m = *row.measurement;
+  return bus_bandwidth(m.op, m.payload, m.ranks, m.time.median).value;
+}
+
+void limit_if_no_port_is_filled(const std::vector<CollectiveRow>& rows,
+                                const std::vector<double>& weight, const LinkParameters& documented,
+                                CollectiveFit& out) {
+  CollectiveRecord& record = out.record;
+  if (record.level == FabricLevel::kIntranode) return;
+  const auto fills = [](const CollectiveRow& row) {
+    const NetworkView::Level& level = row.view->levels[1];
+    return row.measurement->ranks_per_node == 1 || through_node(row) >= level.bandwidth.value;
+  };
+  if (std::any_of(rows.begin(), rows.end(), fills)) return;
+  std::vector<double> logs;
+  for (const CollectiveRow& row : rows) logs.push_back(std::log(through_node(row)));
+  const ResidualStats stats = stats_of(logs, weight);
+  const double limit = std::exp(stats.bias);
+  record.group_limit = Estimate{limit, limit * stats.spread, true};
+  record.shares = {{2, {documented.share_of(2), 0.0, false}}};
+  record.evidence.bias = 0.0;
+  record.evidence.spread = stats.spread;
+  for (double& x : logs) x -= stats.bias;
+  record.evidence.median = stats_of(logs, weight).median;
+  out.report.notes.emplace_back(
+      "no row fills one port: what a group gets through a node is taken as a limit of the "
+      "communicator. Several groups at once would tell");
 }
 
 void add_outliers(const std::vector<CollectiveRow>& rows, const RowNames& names,
@@ -310,29 +341,29 @@ LinkParameters link_of(const CollectiveRecord& record) {
   out.step = {record.step.value};
   out.low_step = {record.low_step.value};
   out.low_share = record.low_share.value;
+  if (record.group_limit) out.group_limit = BytesPerSecond{record.group_limit->value};
   for (int n = 1; n <= LinkParameters::kMostRanks; ++n) {
     out.share[static_cast<std::size_t>(n)] = share_at(record.shares, n);
   }
   return out;
 }
 
-std::variant<CollectiveFit, Refusal> fit_collective(const NetworkView& view,
-                                                    const CollectiveKey& key,
+std::variant<CollectiveFit, Refusal> fit_collective(const CollectiveKey& key,
                                                     const std::vector<CollectiveRow>& all,
                                                     CollectiveParameters& parameters) {
   const std::vector<CollectiveRow> rows = thinned(key, all);
-  EXPECTS(!rows.empty() && level_index(key.level) < view.levels.size());
+  EXPECTS(!rows.empty() && level_index(key.level) < rows.front().view->levels.size());
   const RowNames names = names_of(key, rows);
   std::vector<double> importance;
   for (const CollectiveRow& row : rows) importance.push_back(importance_of(*row.measurement));
   const std::vector<double> weight = cell_weights(names.cells, importance);
-  CollectiveFitter fitter(view, key, rows, parameters, weight);
+  CollectiveFitter fitter(key, rows, parameters, weight);
   const FitResult fit = fitter.run();
   CollectiveFit out;
   CollectiveRecord& record = out.record;
   record.level = key.level;
   record.op = key.op;
-  fill_record(view, fitter, fit, record);
+  fill_record(*rows.front().view, fitter, fit, record);
   record.payload = {1e30, 0.0};
   for (const CollectiveRow& row : rows) {
     const auto payload = static_cast<double>(row.measurement->payload.value);
@@ -340,9 +371,10 @@ std::variant<CollectiveFit, Refusal> fit_collective(const NetworkView& view,
     record.payload.high = std::max(record.payload.high, payload);
   }
   const bool mesh = record.topology == IntranodeTopology::kMesh;
-  const Folds folds = mesh ? folds_of(names.octaves, names.octaves, "octaves of payload")
-                           : folds_of(names.ranks, names.octaves, "octaves of payload");
-  const std::vector<double> residuals = held_out(view, key, rows, parameters, weight, fit, folds);
+  const bool even = record.topology == IntranodeTopology::kSwitch;
+  const Folds folds = !even ? folds_of(names.octaves, names.octaves, "octaves of payload")
+                            : folds_of(names.ranks, names.octaves, "octaves of payload");
+  const std::vector<double> residuals = held_out(key, rows, parameters, weight, fit, folds);
   const ResidualStats stats = stats_of(residuals, weight);
   record.evidence.rows = static_cast<int>(rows.size());
   if (rows.size() < all.size()) {
@@ -358,6 +390,8 @@ std::variant<CollectiveFit, Refusal> fit_collective(const NetworkView& view,
                      std::string(kFabricLevelNames[level_index(key.level)]) +
                      (mesh ? ", mesh of " + std::to_string(record.node_devices) : "");
   out.report.groups = by_group(names.groups, residuals, weight);
+  const LinkParameters documented = fitter.documented();
+  limit_if_no_port_is_filled(rows, weight, documented, out);
   add_outliers(rows, names, fit, out);
   add_notes(fitter, fit, out.report);
   parameters.level[level_index(key.level)][static_cast<std::size_t>(key.op)] = link_of(record);

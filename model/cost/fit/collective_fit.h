@@ -13,7 +13,10 @@
 /// MiB. Of a cell at most kMostOfCell rows are used, evenly chosen.
 ///
 /// What is left out in turn is all rows of one number of ranks (its share is then interpolated from
-/// the others); in a mesh, whose links favour some numbers, octaves of the payload.
+/// the others); in a mesh or over PCIe, whose links favour some numbers, octaves of the payload.
+///
+/// Between nodes, groups of several ranks a node that get less through it than one of them could
+/// are bound by the communicator, not by ports: then one limit stands for all shares.
 #include <variant>
 #include <vector>
 
@@ -28,6 +31,7 @@ namespace towtank {
 struct CollectiveRow {
   const CollectiveMeasurement* measurement = nullptr;
   const Profile* profile = nullptr;
+  const NetworkView* view = nullptr;  ///< of the machine that was measured: hardware rate, latency
 };
 
 struct CollectiveKey {
@@ -42,11 +46,11 @@ struct CollectiveFit {
   RecordReport report;
 };
 
-/// `view` is of the machine that the fabric's hardware rate and latency are taken from; its level 0
-/// or 1 is fitted. `parameters`: documented ones with what was fitted before; the record's are set.
-/// Pre: all rows are of the key; the view has the level.
+/// Level 0 or 1 of the rows' views is fitted. `parameters`: documented ones with what was fitted
+/// before; the record's are set. Pre: all rows are of the key, on fabrics of one kind that are
+/// built alike (topology; in a mesh, devices); their views have the level.
 [[nodiscard]] std::variant<CollectiveFit, Refusal> fit_collective(
-    const NetworkView& view, const CollectiveKey& key, const std::vector<CollectiveRow>& rows,
+    const CollectiveKey& key, const std::vector<CollectiveRow>& rows,
     CollectiveParameters& parameters);
 
 /// Shares of a record for every number of ranks: linear in 1 / ranks between those measured, the

@@ -196,12 +196,17 @@ class Fit {
         scaled(a, b) = normal(i, k) / std::sqrt(normal(i, i) * normal(k, k));
       }
     }
-    const Eigen::FullPivLU<Matrix> lu(scaled);
-    if (n == 0 || !lu.isInvertible()) return out;
-    const Matrix inverse = lu.inverse();
+    if (n == 0) return out;
+    // Directions that no row feels have eigenvalues of about 0: who lies along them is not told.
+    const Eigen::SelfAdjointEigenSolver<Matrix> modes(scaled);
     for (Eigen::Index a = 0; a < n; ++a) {
+      double variance = 0.0;
+      for (Eigen::Index m = 0; m < n; ++m) {
+        const double along = modes.eigenvectors()(a, m);
+        variance += along * along / std::max(modes.eigenvalues()(m), kUnfelt);
+      }
       const Eigen::Index i = felt[static_cast<std::size_t>(a)];
-      out(i) = scale_ * std::sqrt(std::max(0.0, inverse(a, a)) / normal(i, i));
+      out(i) = scale_ * std::sqrt(variance / normal(i, i));
     }
     return out;
   }
