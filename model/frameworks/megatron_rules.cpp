@@ -13,6 +13,11 @@ FrameworkRules megatron_rules() {
       .logits_bytes = {6,
                        "Megatron-LM core/tensor_parallel/cross_entropy.py: bf16 logits, fp32 "
                        "softmax in place"},
+      // Cast, maximum, difference, exponential, sum and quotient over fp32 logits, each a kernel.
+      .loss_traffic = {36,
+                       "Sailor op profiles of this loss: 33 to 37 bytes at the rate of "
+                       "element-wise kernels on V100, A100 and GH200"},
+      .loss_traffic_backward = {12, "Sailor op profiles of this loss: 9 to 15 bytes"},
       .vocabulary_multiple = {128, "Megatron-LM --make-vocab-size-divisible-by 128, times t"},
       .highest_sharding_stage = {3, "Megatron-LM --data-parallel-sharding-strategy"},
       .sharding_stage_3_with_pipeline = {false, kAssumed},
@@ -113,6 +118,8 @@ FrameworkRules nemo_rules() {
                     "NeMo and Megatron-Bridge performance recipes: ddp.grad_reduce_in_fp32 False"};
   r.bucket_bytes = {{80'000'000},
                     "Megatron-LM core/distributed: max(40e6, 1e6 * dp) elements of 2 bytes"};
+  r.loss_traffic = {8, "NeMo and Megatron-Bridge performance recipes: cross_entropy_loss_fusion"};
+  r.loss_traffic_backward = {6, "NeMo performance recipes: cross_entropy_loss_fusion"};
   r.overlap_grad_reduce = {true, "Megatron-Bridge docs, communication overlap: data parallel"};
   r.overlap_param_gather = {true, "Megatron-Bridge docs, communication overlap: data parallel"};
   r.tensor_overlap = {0.7, kAssumed};

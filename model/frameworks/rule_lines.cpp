@@ -40,6 +40,8 @@ void visit_compute(const FrameworkRules& r, Visitor&& visit) {
   visit("dropout", r.dropout);
   visit("fused cross entropy", r.fused_cross_entropy);
   visit("bytes a logit at the loss", r.logits_bytes);
+  visit("bytes a logit that the loss moves, forward", r.loss_traffic);
+  visit("bytes a logit that the loss moves, backward", r.loss_traffic_backward);
   visit("vocabulary padded to a multiple of (times tensor)", r.vocabulary_multiple);
   visit("tensor-parallel communication hidden, fraction", r.tensor_overlap);
   visit("pipeline sends asynchronous", r.async_p2p);

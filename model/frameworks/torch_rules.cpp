@@ -13,6 +13,10 @@ FrameworkRules torchtitan_rules() {
       .logits_bytes = {12,
                        "torchtitan components/loss.py in eager mode: fp32 log-softmax and two "
                        "fp32 gradients at once; bf16 logits are deleted before"},
+      .loss_traffic = {14, "torch: bf16 logits cast to fp32, log-softmax of those"},
+      .loss_traffic_backward = {22,
+                                "torch: zeros and one gradient a token, log-softmax backward, "
+                                "cast to bf16"},
       .vocabulary_multiple = {1, "torchtitan does not pad"},
       .highest_sharding_stage = {3, "torchtitan docs/fsdp.md"},
       .sharding_stage_3_with_pipeline = {true, "torchtitan README: FSDP2 with pipeline parallel"},
@@ -67,6 +71,8 @@ FrameworkRules fsdp_rules() {
   r.dropout = {false, "LLM-Foundry MPT configurations: no dropout"};
   r.fused_cross_entropy = {true, "LLM-Foundry MPT loss_fn defaults to fused_crossentropy"};
   r.logits_bytes = {4, "flash-attn cross entropy: bf16 logits and their bf16 gradient"};
+  r.loss_traffic = {8, kAssumed};
+  r.loss_traffic_backward = {6, kAssumed};
   r.vocabulary_multiple = {1, "LLM-Foundry takes vocab_size as it is (50368 in its files)"};
   r.highest_sharding_stage = {3, "PyTorch FSDP FULL_SHARD"};
   r.sharding_stage_3_with_pipeline = {false, "Composer has no pipeline"};
@@ -98,6 +104,8 @@ FrameworkRules towtank_runtime_rules() {
   r.dropout.source = kAssumed;
   r.fused_cross_entropy.source = kAssumed;
   r.logits_bytes.source = kAssumed;
+  r.loss_traffic.source = kAssumed;
+  r.loss_traffic_backward.source = kAssumed;
   r.vocabulary_multiple.source = kAssumed;
   r.highest_sharding_stage.source = kAssumed;
   r.sharding_stage_3_with_pipeline.source = kAssumed;

@@ -26,8 +26,9 @@ constexpr int kUnfusedKernelsBackward = 6;  // four products, softmax backward, 
 constexpr double kBackwardWork = 2.0;
 constexpr double kFusedBackwardWork = 2.5;  // source: Dao 2023, FlashAttention-2, sec. 4.1
 constexpr double kFloatBytes = 4;
-// Passes of an eager fp32 cross entropy over a fused one (cast, log-softmax, loss apart; assumed).
-constexpr double kEagerCrossEntropy = 2;
+// Four and three elements of two bytes (blocks.cpp, add_head_product).
+constexpr double kFusedLossTraffic = 8;
+constexpr double kFusedLossTrafficBackward = 6;
 // No rank holds or moves more in one op: larger values saturate, so that sums stay exact int64.
 constexpr double kMaxSavedBytes = 1e15;
 constexpr double kMaxTrafficBytes = 1e17;
@@ -220,15 +221,19 @@ void shard_memory_op(LocalOp& out, const Op& op, const Context& x) {
   if (op.kind != OpKind::kEmbedding) share /= feature_ranks(op.split, op.expert, x);
   int kernels = 1;
   if (op.kind == OpKind::kElementwise) kernels = std::max(1, x.rules.elementwise_kernels.value);
-  if (op.kind == OpKind::kCrossEntropy && !x.rules.fused_cross_entropy.value) {
-    share *= kEagerCrossEntropy;
-  }
   const auto side = [&](double moved, double flop) {
-    return memory_op(op.kind, x.compute, saturated(moved * share * x.bytes, kMaxTrafficBytes),
+    return memory_op(op.kind, x.compute, saturated(moved * share, kMaxTrafficBytes),
                      Flop{flop * share}, moved > 0 || flop > 0 ? kernels : 0);
   };
-  out.forward = side(op.moved_elements, op.flop);
-  out.input_grad = side(op.moved_elements_backward, op.flop);
+  double forward = op.moved_elements * x.bytes;
+  double backward = op.moved_elements_backward * x.bytes;
+  if (op.kind == OpKind::kCrossEntropy) {
+    // The graph counts what a fused loss of two-byte logits moves.
+    forward *= x.rules.loss_traffic.value / kFusedLossTraffic;
+    backward *= x.rules.loss_traffic_backward.value / kFusedLossTrafficBackward;
+  }
+  out.forward = side(forward, op.flop);
+  out.input_grad = side(backward, op.flop);
   out.weight_grad = side(0, 0);
 }
 
