@@ -63,14 +63,14 @@ struct StateBytes {
 
 struct FrameworkRules {
   Framework framework = Framework::kMegatron;
-  Cell<bool> fused_attention;        ///< flash; else scores are materialised
-  Cell<bool> dropout;                ///< dropout masks are kept
-  Cell<bool> fused_cross_entropy;    ///< saves fp32 softmax only (kappa 6), else eager fp32
-  Cell<double> logits_bytes;         ///< kappa: bytes a logit at the loss, in all
+  Cell<bool> fused_attention;          ///< flash; else scores are materialised
+  Cell<bool> dropout;                  ///< dropout masks are kept
+  Cell<bool> fused_cross_entropy;      ///< saves fp32 softmax only (kappa 6), else eager fp32
+  Cell<double> logits_bytes;           ///< kappa: bytes a logit at the loss, in all
   Cell<double> loss_traffic;           ///< bytes a logit that the loss reads and writes, forward
   Cell<double> loss_traffic_backward;  ///< the same, backward
-  Cell<int> vocabulary_multiple;     ///< V is padded to a multiple of this * t; 1 = not padded
-  Cell<int> highest_sharding_stage;  ///< 0..3
+  Cell<int> vocabulary_multiple;       ///< V is padded to a multiple of this * t; 1 = not padded
+  Cell<int> highest_sharding_stage;    ///< 0..3
   Cell<bool> sharding_stage_3_with_pipeline;
   Cell<ReduceCadence> reduce_cadence_low;       ///< sharding stage 0, 1
   Cell<ReduceCadence> reduce_cadence_high;      ///< sharding stage 2, 3
