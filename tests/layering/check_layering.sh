@@ -3,7 +3,7 @@
 # Checks every #include under the ladder's folders of a source tree: check_layering.sh ROOT
 #
 #   an include of this project names its file from the root, and points left on the ladder
-#   torch, CUDA, CUPTI, NCCL   only in profiler/collect/ and validate/runtime/
+#   torch, gloo, CUDA, CUPTI, NCCL   only in profiler/collect/ and validate/runtime/
 #   SimGrid                    only in sim/
 #   CLI11, cpp-httplib         only in app/
 #   nlohmann, Eigen, Boost     only in .cpp files (nlohmann/json_fwd.hpp may stand in a header)
@@ -43,7 +43,7 @@ find "${folders[@]}" -type f \( -name '*.h' -o -name '*.hpp' -o -name '*.cpp' -o
         next
       }
       if (quoted) { fault("\"" path "\" does not name its file from the root"); next }
-      if (path ~ /^(torch|ATen|c10|c10d|cuda|thrust|cub)\// ||
+      if (path ~ /^(torch|ATen|c10|c10d|gloo|cuda|thrust|cub)\// ||
           path ~ /^(cuda|cupti|nccl|nvml|cublas|cudnn)[A-Za-z0-9_]*\.h(pp)?$/) {
         if (FILENAME !~ /^(profiler\/collect|validate\/runtime)\//)
           fault("<" path "> outside profiler/collect/ and validate/runtime/")
