@@ -7,7 +7,8 @@ jobs=$(nproc)
 # packages_of GROUP: the Debian 12 packages of a group. A new dependency is added here only.
 packages_of() {
   case $1 in
-    run) echo cmake ninja-build g++ libfmt-dev nlohmann-json3-dev libcli11-dev libeigen3-dev libboost-dev ;;
+    run) echo cmake ninja-build g++ libfmt-dev nlohmann-json3-dev libcli11-dev libeigen3-dev libboost-dev \
+      zlib1g-dev ;;
     test) echo libgtest-dev libgmock-dev libbenchmark-dev libsimgrid-dev libtorch-dev libgloo-dev \
       libopenblas0-pthread ;;
     bench) echo libbenchmark-dev ;;
