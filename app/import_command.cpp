@@ -7,11 +7,16 @@
 #include <tuple>
 
 #include "app/text_table.h"
+#include "app/trace_report.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/unit_text.h"
+#include "platforms/catalogue.h"
 #include "platforms/shared_kinds.h"
+#include "profiler/analysis/trace_profile.h"
+#include "profiler/analysis/trace_summary.h"
 #include "profiler/import/import_profile.h"
+#include "profiler/import/trace_reader.h"
 #include "profiler/profile_json.h"
 
 namespace towtank {
@@ -50,23 +55,6 @@ struct CollectiveClass {
 };
 using CollectiveKey = std::tuple<Collective, int, int>;
 
-/// nccl-tests doc/PERFORMANCE.md.
-double bus_factor(Collective op, int ranks) {
-  const double n = ranks;
-  switch (op) {
-    case Collective::kAllReduce:
-      return 2 * (n - 1) / n;
-    case Collective::kAllGather:
-    case Collective::kReduceScatter:
-    case Collective::kAllToAll:
-      return (n - 1) / n;
-    case Collective::kSendRecv:
-    case Collective::kBroadcast:
-      return 1;
-  }
-  return 1;  // not reached: the switch is exhaustive
-}
-
 std::map<CollectiveKey, CollectiveClass> collective_classes(const Profile& profile) {
   std::map<CollectiveKey, CollectiveClass> out;
   for (const CollectiveMeasurement& m : profile.collectives) {
@@ -98,22 +86,6 @@ std::string span_text(const Range& range) {
 std::string payload_text(const Range& range) {
   const auto text = [](double bytes) { return to_text(Bytes{static_cast<std::int64_t>(bytes)}); };
   return range.low == range.high ? text(range.low) : text(range.low) + " .. " + text(range.high);
-}
-
-std::string rows_text(const ImportStats& stats) {
-  std::string out = "Rows      " + with_thousands(stats.rows_read) + " read, " +
-                    with_thousands(stats.rows_kept) + " kept\n";
-  constexpr std::size_t kIndent = 28;
-  for (const ImportStats::Count& count : stats.counts) {
-    std::string head(10, ' ');
-    head += kSeverityNames[static_cast<std::size_t>(count.severity)];
-    head.resize(17, ' ');
-    const std::string number = with_thousands(count.rows);
-    head += std::string(9 - std::min<std::size_t>(number.size(), 9), ' ') + number;
-    out += labelled(head, count.what + (count.first.empty() ? "" : " (first: " + count.first + ")"),
-                    kIndent);
-  }
-  return out;
 }
 
 std::string ops_text(const Profile& profile) {
@@ -219,10 +191,12 @@ CommandSpec import_spec() {
       "import",
       "turn measurements into a profile",
       "import FILE... [--mapping NAME|FILE] [options] [-o profile.json]",
-      "Reads nccl-tests, rccl-tests or all_reduce_bench.py output, or tables of durations through "
-      "a "
+      "Reads traces of PyTorch's profiler (Kineto; plain, .gz or in an archive; one file a rank), "
+      "nccl-tests, rccl-tests or all_reduce_bench.py output, or tables of durations through a "
       "mapping that says which columns are what, and writes a profile, which `towtank calibrate` "
-      "fits. Prints what became of every row: each one left out is counted under its reason.",
+      "fits. Of traces it prints the step and what it is spent on, the rates that ops and "
+      "collectives reach, and which rank the others wait for. What became of every row is told: "
+      "each one left out is counted under its reason.",
       {"FILE..."},
       {{"--mapping", "NAME|FILE", kWhat,
         "what the columns of a table are: a mapping of towtank (deepbench_gemm, neusight, "
@@ -230,6 +204,13 @@ CommandSpec import_spec() {
         "xla_collectives, xla_matmul) or a towtank-csv-mapping file",
         ValueKind::kFile},
        {"--select", "COLUMN=TEXT,...", kWhat, "take only rows with these texts", ValueKind::kText},
+       {"--step-marker", "TEXT", kWhat,
+        "annotations of a trace whose name begins so are its steps (default ProfilerStep#)",
+        ValueKind::kText},
+       {"--platform", "NAME|FILE", kWhat,
+        "the machine of a trace: its device, fabrics and node, and what its collectives should "
+        "reach",
+        ValueKind::kPlatform},
        {"--ranks", "N", kWhat, "ranks of a collective", ValueKind::kText},
        {"--ranks-per-node", "N", kWhat, "those in one node (default: all, or what the file says)",
         ValueKind::kText},
@@ -244,6 +225,8 @@ CommandSpec import_spec() {
        {"--json", "", kOutput, "the summary as JSON", ValueKind::kNone}},
       {}};
   spec.examples = {
+      {"import examples/traces/rank0.json examples/traces/rank1.json --platform dgx-h100",
+       "the traces of a job's ranks"},
       {"import examples/profiles/all_reduce.txt --fabric nvlink4",
        "output of all_reduce_perf with its header lines"},
       {"import examples/profiles/products.csv --mapping examples/profiles/products-mapping.json "
@@ -251,6 +234,33 @@ CommandSpec import_spec() {
        "a table of your own, through a mapping of your own"},
   };
   return spec;
+}
+
+std::string import_rows_text(const ImportStats& stats) {
+  std::string out = "Rows      " + with_thousands(stats.rows_read) + " read, " +
+                    with_thousands(stats.rows_kept) + " kept\n";
+  constexpr std::size_t kIndent = 28;
+  for (const ImportStats::Count& count : stats.counts) {
+    std::string head(10, ' ');
+    head += kSeverityNames[static_cast<std::size_t>(count.severity)];
+    head.resize(17, ' ');
+    const std::string number = with_thousands(count.rows);
+    head += std::string(9 - std::min<std::size_t>(number.size(), 9), ' ') + number;
+    out += labelled(head, count.what + (count.first.empty() ? "" : " (first: " + count.first + ")"),
+                    kIndent);
+  }
+  return out;
+}
+
+Json import_counts_json(const ImportStats& stats) {
+  Json counts = Json::array();
+  for (const ImportStats::Count& count : stats.counts) {
+    counts.push_back({{"what", count.what},
+                      {"severity", kSeverityNames[static_cast<std::size_t>(count.severity)]},
+                      {"rows", count.rows},
+                      {"first", count.first}});
+  }
+  return counts;
 }
 
 std::string import_text(const Profile& profile) {
@@ -266,7 +276,7 @@ std::string import_text(const Profile& profile) {
       "Times", profile.launch_included ? "with launches by the host" : "of the device alone", 10);
   out += labelled("Source", profile.source, 10);
   if (!profile.machine.empty()) out += labelled("Machine", profile.machine, 10);
-  return out + rows_text(profile.stats) + ops_text(profile) + collectives_text(profile);
+  return out + import_rows_text(profile.stats) + ops_text(profile) + collectives_text(profile);
 }
 
 std::string import_json(const Profile& profile) {
@@ -281,14 +291,7 @@ std::string import_json(const Profile& profile) {
            {"machine", profile.machine},
            {"rows_read", profile.stats.rows_read},
            {"rows_kept", profile.stats.rows_kept}};
-  Json counts = Json::array();
-  for (const ImportStats::Count& count : profile.stats.counts) {
-    counts.push_back({{"what", count.what},
-                      {"severity", kSeverityNames[static_cast<std::size_t>(count.severity)]},
-                      {"rows", count.rows},
-                      {"first", count.first}});
-  }
-  out["counts"] = std::move(counts);
+  out["counts"] = import_counts_json(profile.stats);
   Json ops = Json::array();
   for (const auto& [key, c] : op_classes(profile)) {
     Json item{{"kind", to_text(std::get<0>(key))},
@@ -313,6 +316,61 @@ std::string import_json(const Profile& profile) {
   return to_text(out);
 }
 
+/// Files are all traces, or all something else.
+struct Measurements {
+  std::vector<Trace> traces;
+  std::vector<SourceText> texts;
+};
+
+Measurements read_measurements(const std::vector<std::string>& paths, bool tables) {
+  Measurements out;
+  for (const std::string& path : paths) {
+    if (tables) {
+      out.texts.push_back(read_source(path));
+      continue;
+    }
+    auto read = read_traces_or_text(path);
+    if (auto* text = std::get_if<SourceText>(&read)) {
+      out.texts.push_back(std::move(*text));
+    } else {
+      auto& traces = std::get<std::vector<Trace>>(read);
+      std::move(traces.begin(), traces.end(), std::back_inserter(out.traces));
+    }
+  }
+  if (!out.traces.empty() && !out.texts.empty()) {
+    throw InputError({printable(out.texts.front().name, 400), "is no trace, but another file is",
+                      "one profile is made of one kind of files", "Import them one by one."});
+  }
+  return out;
+}
+
+/// What the command line does not say, a named machine does.
+void take_from(const Platform& platform, ImportOptions& options) {
+  if (platform.nodes.empty()) return;
+  const NodeKind& node = platform.node_kinds[platform.nodes.front().kind];
+  if (!options.ranks_per_node) options.ranks_per_node = node.devices;
+  if (options.device_kind.empty()) options.device_kind = platform.device_kinds[node.device].name;
+  if (options.fabric_intranode.empty()) options.fabric_intranode = node.intranode.kind;
+  if (options.fabric_internode.empty() && !platform.levels.empty()) {
+    options.fabric_internode = platform.levels.front().fabric.kind;
+  }
+}
+
+std::string trace_result(std::vector<Trace> traces, ImportOptions options,
+                         const ArgumentReader& reader, Profile& profile) {
+  const auto name = reader.text("--platform");
+  std::optional<Platform> platform;
+  if (name) platform = load_platform(*name);
+  const JobTrace job =
+      analyse_traces(std::move(traces), {reader.text("--step-marker").value_or("")});
+  const TraceSummary summary = summarise(job);
+  if (platform) take_from(*platform, options);
+  profile = trace_profile(job, options);
+  const ExpectedBus expected = platform ? expected_bus(summary, *platform) : ExpectedBus{};
+  return reader.flag("--json") ? trace_json(job, summary, profile, expected)
+                               : trace_text(job, summary, profile, expected);
+}
+
 Outcome run_import(const Arguments& arguments, const Terminal& /*terminal*/) {
   Faults faults;
   const ArgumentReader reader(arguments, faults);
@@ -321,11 +379,16 @@ Outcome run_import(const Arguments& arguments, const Terminal& /*terminal*/) {
     faults.add({"FILE", "is missing", "", "Give a file, or - for standard input."});
   }
   faults.throw_if_any();
-  std::vector<SourceText> files;
-  for (const std::string& path : arguments.positionals) files.push_back(read_source(path));
-  const Profile profile = import_profile(files, reader.text("--mapping").value_or(""), options);
+  const std::string mapping = reader.text("--mapping").value_or("");
+  Measurements read = read_measurements(arguments.positionals, !mapping.empty());
+  Profile profile;
   Outcome out;
-  out.out = reader.flag("--json") ? import_json(profile) : import_text(profile);
+  if (!read.traces.empty()) {
+    out.out = trace_result(std::move(read.traces), options, reader, profile);
+  } else {
+    profile = import_profile(read.texts, mapping, options);
+    out.out = reader.flag("--json") ? import_json(profile) : import_text(profile);
+  }
   out.messages = notes_on(profile);
   if (const auto path = reader.text("--output")) {
     out.files.emplace_back(*path, profile_text(profile));

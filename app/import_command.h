@@ -5,6 +5,7 @@
 
 #include "app/command_spec.h"
 #include "app/commands.h"
+#include "core/json.h"
 #include "profiler/profile.h"
 
 namespace towtank {
@@ -17,5 +18,8 @@ namespace towtank {
 [[nodiscard]] std::string import_text(const Profile&);
 /// The same: "towtank-import", version 1 (docs/formats-profile.md).
 [[nodiscard]] std::string import_json(const Profile&);
+/// The lines of what was counted, and the same as an array.
+[[nodiscard]] std::string import_rows_text(const ImportStats&);
+[[nodiscard]] Json import_counts_json(const ImportStats&);
 
 }  // namespace towtank

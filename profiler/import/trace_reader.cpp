@@ -9,6 +9,12 @@ namespace {
 
 constexpr std::size_t kHead = 64 << 10;
 
+[[noreturn]] void no_trace(const std::string& name) {
+  throw InputError({name, "is no trace that is known",
+                    "Kineto and Chrome traces, execution traces and Nsight Systems SQLite are",
+                    ""});
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<TraceReader>> trace_readers() {
@@ -24,19 +30,28 @@ std::unique_ptr<TraceReader> reader_of(std::string_view head) {
   return nullptr;
 }
 
-std::vector<Trace> read_traces(const std::string& path) {
-  std::vector<Trace> out;
+std::variant<std::vector<Trace>, SourceText> read_traces_or_text(const std::string& path) {
+  std::vector<Trace> traces;
   ByteSource source = ByteSource::open(path);
   do {
-    const auto reader = reader_of(source.peek(kHead));
-    if (!reader) {
-      throw InputError({source.name(), "is no trace that is known",
-                        "Kineto and Chrome traces, execution traces and Nsight Systems SQLite are",
-                        ""});
+    if (const auto reader = reader_of(source.peek(kHead))) {
+      traces.push_back(reader->read(source));
+    } else if (traces.empty()) {
+      if (!source.plain_path().empty()) return read_source(path);
+      std::string name = source.name();
+      return SourceText{std::move(name),
+                        read_rest(source, static_cast<std::size_t>(kMaxTableBytes.value))};
+    } else {
+      no_trace(source.name());
     }
-    out.push_back(reader->read(source));
   } while (source.next_member());
-  return out;
+  return traces;
+}
+
+std::vector<Trace> read_traces(const std::string& path) {
+  auto read = read_traces_or_text(path);
+  if (const auto* text = std::get_if<SourceText>(&read)) no_trace(text->name);
+  return std::get<std::vector<Trace>>(std::move(read));
 }
 
 }  // namespace towtank

@@ -14,9 +14,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "profiler/import/byte_source.h"
+#include "profiler/import/source_text.h"
 #include "profiler/trace.h"
 
 namespace towtank {
@@ -36,6 +38,10 @@ class TraceReader {
 [[nodiscard]] std::vector<std::unique_ptr<TraceReader>> trace_readers();
 /// The reader of a file that begins so; nullptr if it is no trace that is known.
 [[nodiscard]] std::unique_ptr<TraceReader> reader_of(std::string_view head);
+/// Every trace of a file, or its text if it is in none of these formats: a table or a log. Throws
+/// InputError if it cannot be read.
+[[nodiscard]] std::variant<std::vector<Trace>, SourceText> read_traces_or_text(
+    const std::string& path);
 /// Every trace of a file: one, or those of an archive. Throws InputError if the file cannot be
 /// read, or is in no format that is known.
 [[nodiscard]] std::vector<Trace> read_traces(const std::string& path);

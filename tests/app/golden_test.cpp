@@ -97,6 +97,12 @@ TEST(GoldenCommands, ModelJson) {
                 "model --model examples/models/gpt2/config.json --sequence 1024 --json");
 }
 
+TEST(GoldenCommands, ImportTraces) {
+  const std::string traces = "import examples/traces/rank0.json examples/traces/rank1.json";
+  expect_output("import-traces.txt", traces + " --platform dgx-h100");
+  expect_output("import-traces.json", traces + " --json --device h100-sxm-80g --fabric nvlink4");
+}
+
 TEST(GoldenCommands, PlatformsShow) {
   expect_output("platforms-show-dgx-h100.txt", "platforms show dgx-h100");
 }

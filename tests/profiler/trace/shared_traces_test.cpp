@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "profiler/analysis/trace_summary.h"
 #include "tests/profiler/trace/one_trace.h"
 #include "tests/support/expect_fault.h"
 
@@ -152,6 +153,90 @@ TEST_F(ImportSharedTraces, DlrmHasItsRanksAndCollectives) {
     EXPECT_EQ(reduce, 3);
   }
   EXPECT_EQ(ranks, (std::set<int>{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+/// Device events of one rank of the DLRM step as its file has them: whole microseconds.
+struct PlainEvent {
+  long begin = 0, end = 0;
+  bool collective = false, kernel = false;
+};
+
+/// From the first one whose launch the file has.
+std::vector<PlainEvent> plain_device_events(const nlohmann::json& file) {
+  std::set<long> launched;
+  for (const nlohmann::json& e : file.at("traceEvents")) {
+    if (e.value("cat", "") == "cuda_runtime") launched.insert(e["args"].value("correlation", -1L));
+  }
+  std::map<long, std::vector<PlainEvent>> by_start;
+  long first = -1;
+  for (const nlohmann::json& e : file.at("traceEvents")) {
+    const std::string category = e.value("cat", "");
+    const bool kernel = category == "kernel";
+    if (e.value("ph", "") != "X" || (!kernel && category.rfind("gpu_mem", 0) != 0)) continue;
+    const long begin = e.at("ts").get<long>();
+    const bool collective = e.at("name").get<std::string>().rfind("nccl", 0) == 0;
+    by_start[begin].push_back({begin, begin + e.at("dur").get<long>(), collective, kernel});
+    if (launched.count(e["args"].value("correlation", -1L)) > 0 && (first < 0 || begin < first)) {
+      first = begin;
+    }
+  }
+  std::vector<PlainEvent> out;
+  for (const auto& [begin, events] : by_start) {
+    if (begin >= first) out.insert(out.end(), events.begin(), events.end());
+  }
+  return out;
+}
+
+/// What each microsecond of a step is spent on, one at a time.
+TEST_F(ImportSharedTraces, DlrmOverlapAndStragglerAreThoseOfASecondReading) {
+  ByteSource source = ByteSource::open((shared_traces() / "param" / "dlrm_kineto.tar.gz").string());
+  std::map<int, std::vector<PlainEvent>> ranks;
+  do {
+    const auto file = nlohmann::json::parse(read_rest(source, 1U << 30));
+    ranks[file["distributedInfo"]["rank"].get<int>()] = plain_device_events(file);
+  } while (source.next_member());
+  const JobTrace job =
+      analyse_traces(read_traces((shared_traces() / "param" / "dlrm_kineto.tar.gz").string()));
+  ASSERT_EQ(job.ranks.size(), ranks.size());
+  std::vector<std::vector<long>> durations;  // of each rank's collectives, in their order
+  for (const auto& [rank, events] : ranks) {
+    long end = 0;
+    for (const PlainEvent& e : events) end = std::max(end, e.end);
+    const long begin = events.front().begin;
+    std::vector<char> what(static_cast<std::size_t>(end - begin), 0);
+    durations.emplace_back();
+    for (const PlainEvent& e : events) {
+      if (e.collective) durations.back().push_back(e.end - e.begin);
+      const char bit = e.collective ? 2 : e.kernel ? 1 : 4;
+      for (long t = e.begin; t < e.end; ++t) what[static_cast<std::size_t>(t - begin)] |= bit;
+    }
+    std::array<long, 4> spent{};  // idle, compute, exposed communication, exposed copies
+    for (const char w : what) ++spent[(w & 1) ? 1 : (w & 2) ? 2 : (w & 4) ? 3 : 0];
+    const auto& steps = job.ranks[static_cast<std::size_t>(rank)].steps.steps;
+    ASSERT_EQ(steps.size(), 1U);
+    EXPECT_EQ(steps[0].times.idle_ns, 1000 * spent[0]) << rank;
+    EXPECT_EQ(steps[0].times.compute_ns, 1000 * spent[1]) << rank;
+    EXPECT_EQ(steps[0].times.exposed_comm_ns, 1000 * spent[2]) << rank;
+    EXPECT_EQ(steps[0].times.exposed_copy_ns, 1000 * spent[3]) << rank;
+  }
+  std::vector<double> held_up(8, 0);
+  for (std::size_t c = 0; c < 8; ++c) {
+    std::size_t last = 0;
+    double sum = 0;
+    for (std::size_t r = 0; r < 8; ++r) {
+      ASSERT_EQ(durations[r].size(), 8U);
+      if (durations[r][c] < durations[last][c]) last = r;
+      sum += static_cast<double>(durations[r][c]);
+    }
+    held_up[last] += (sum - 8.0 * static_cast<double>(durations[last][c])) / 7;
+  }
+  EXPECT_EQ(job.skew.collectives.size(), 8U);
+  EXPECT_EQ(job.skew.straggler(), 7);
+  EXPECT_EQ(job.skew.straggler(),
+            std::max_element(held_up.begin(), held_up.end()) - held_up.begin());
+  for (std::size_t r = 0; r < 8; ++r) {
+    EXPECT_NEAR(static_cast<double>(job.skew.ranks[r].held_up_ns), 1000 * held_up[r], 8) << r;
+  }
 }
 
 TEST_F(ImportSharedTraces, AMemoryTimelineIsNoTrace) {
