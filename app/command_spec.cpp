@@ -213,6 +213,11 @@ CommandSpec simulate_spec() {
         {"on", "off"}},
        {"--straggler", "RANK", kHow,
         "a slow rank, as rank=12,slowdown=1.3; several behind semicolons", ValueKind::kText},
+       {"--background", "LINKS=RATE", kHow,
+        "traffic of others: a rate or a share on the links of a level (leaf=40%) or of one unit "
+        "(node 3=10 GB/s; node 3 rail 0 up=...); with ,burst=64 MiB it comes at random times",
+        ValueKind::kText},
+       {"--seed", "N", kHow, "of those random times (default 1)", ValueKind::kText},
        {"--links", "", kOutput, "every link that is used, not only the busiest", ValueKind::kNone},
        {"--trace", "FILE", kOutput, "write a trace for Perfetto or chrome://tracing",
         ValueKind::kFile},
@@ -225,6 +230,9 @@ CommandSpec simulate_spec() {
       {"simulate --model examples/models/llama-3-8b/config.json --platform dgx-h100 --devices 32 "
        "--sequence 8192 --global-batch 64 --straggler rank=12,slowdown=1.3",
        "one device 30 % slow"},
+      {"simulate --model examples/models/llama-3-8b/config.json --platform dgx-h100 --devices 32 "
+       "--sequence 8192 --global-batch 64 --background node=30%",
+       "others take up to 30 % of every network port"},
   };
   return spec;
 }

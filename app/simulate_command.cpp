@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/simulate_command.h"
 
+#include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 
 #include "app/asked_plan.h"
+#include "app/disturbances.h"
 #include "app/infeasible.h"
 #include "app/simulation_report.h"
 #include "core/text.h"
@@ -17,41 +17,30 @@ namespace towtank {
 namespace {
 
 constexpr std::array<std::string_view, 2> kOnOff{"on", "off"};
-constexpr std::array<std::string_view, 3> kBesideFile{"--contention", "--trace", "--straggler"};
-constexpr std::string_view kStraggler = "--straggler";
+constexpr std::array<std::string_view, 5> kBesideFile{"--contention", "--trace", "--straggler",
+                                                      "--background", "--seed"};
+constexpr int kMostSeed = 2'000'000'000;
 
-std::optional<double> factor_of(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  constexpr double kMost = 1000;
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  if (!(value > 0 && value <= kMost)) return std::nullopt;
-  return value;
-}
-
-/// "rank=12,slowdown=1.3"; several behind semicolons.
-std::vector<Straggler> read_stragglers(std::string_view text, int devices, Faults& faults) {
-  std::vector<Straggler> out;
-  const auto fault = [&](std::string_view what) {
-    faults.add({std::string(kStraggler), in_quotes(what) + " is not a slow rank", "",
-                "Write rank=12,slowdown=1.3; several behind semicolons"});
-  };
-  while (!text.empty()) {
-    const std::string_view one = text.substr(0, text.find(';'));
-    text.remove_prefix(std::min(text.size(), one.size() + 1));
-    const std::size_t comma = one.find(',');
-    constexpr std::string_view kRank = "rank=", kSlowdown = "slowdown=";
-    if (comma == std::string_view::npos || !one.starts_with(kRank) ||
-        !one.substr(comma + 1).starts_with(kSlowdown)) {
-      fault(one);
-      continue;
-    }
-    const auto rank = whole_number(one.substr(kRank.size(), comma - kRank.size()),
-                                   std::string(kStraggler), 0, devices - 1, faults);
-    const auto slowdown = factor_of(one.substr(comma + 1 + kSlowdown.size()));
-    if (!slowdown) fault(one);
-    if (rank && slowdown) out.push_back({*rank, *slowdown});
+/// Slow ranks and traffic of others. Faults are collected.
+LowerOptions read_lowering(const ArgumentReader& arguments, bool contention, int devices) {
+  LowerOptions out;
+  Faults& faults = arguments.faults();
+  if (const auto text = arguments.text("--straggler")) {
+    out.stragglers = read_stragglers(*text, devices, faults);
   }
+  const auto background = arguments.text("--background");
+  if (background) out.background = read_backgrounds(*background, faults);
+  if (background && !contention) {
+    faults.add({"--background", "shares no link where --contention is off", "", "Leave one out"});
+  }
+  const auto seed = arguments.integer("--seed", 0, kMostSeed);
+  const bool random = std::any_of(out.background.begin(), out.background.end(),
+                                  [](const Background& b) { return b.burst.value > 0; });
+  if (seed && !random && faults.empty()) {
+    faults.add({"--seed", "nothing here is random", "",
+                "It is for bursts of --background, as node=40%,burst=64MiB"});
+  }
+  if (seed) out.seed = static_cast<std::uint64_t>(*seed);
   return out;
 }
 
@@ -64,12 +53,14 @@ Outcome run_simulate(const Arguments& parsed, const Terminal& terminal) {
   options.contention = arguments.choice("--contention", kOnOff).value_or(0) == 0;
   AskedPlan asked = read_asked_plan(parsed, arguments, kBesideFile, faults);
   Question& q = *asked.question;
-  LowerOptions lowering;
-  if (const auto text = arguments.text(kStraggler)) {
-    lowering.stragglers = read_stragglers(*text, q.devices, faults);
-  }
+  const LowerOptions lowering = read_lowering(arguments, options.contention, q.devices);
   faults.throw_if_any();
   if (const auto few = pose(q)) return too_many_devices(q, *few);
+  for (const Background& b : lowering.background) {
+    const std::string fault = link_names_fault(q.problem, b.links);
+    if (!fault.empty()) faults.add({"--background", in_quotes(b.links) + ": " + fault, "", ""});
+  }
+  faults.throw_if_any();
   const ValidityOptions validity{arguments.flag("--tensor-beyond-node")};
   q.problem.tensor_beyond_node = validity.tensor_beyond_node;
   const auto broken = check_plan(asked.plan, q.graph, q.workload, q.problem.view, validity);
@@ -96,8 +87,13 @@ Outcome run_simulate(const Arguments& parsed, const Terminal& terminal) {
   if (const auto path = arguments.text("--trace")) {
     outcome.files.emplace_back(*path, chrome_trace(step, result));
   }
-  const SimulationReport report{&step, &result, closed.step_time, options.contention,
-                                arguments.flag("--links")};
+  const SimulationReport report{&step,
+                                &result,
+                                closed.step_time,
+                                options.contention,
+                                arguments.flag("--links"),
+                                arguments.text("--background"),
+                                lowering.seed};
   const Style style{terminal.out_is_terminal && !terminal.no_color};
   outcome.out = arguments.flag("--json")
                     ? simulation_json(q, asked.plan, report)

@@ -8,6 +8,7 @@
 #include "app/build_info.h"
 #include "app/text_table.h"
 #include "core/json.h"
+#include "core/text.h"
 #include "core/unit_text.h"
 #include "placement/plan_json.h"
 #include "sim/export/gantt.h"
@@ -41,6 +42,15 @@ std::string head_text(const SimulationReport& r) {
   if (!counts(result.contention, r)) return out + "; no link holds anything up\n";
   return out + " " + signed_text(result.contention) + " contention (" +
          percent(result.contention / result.step_time) + " of the step)\n";
+}
+
+std::string others_text(const SimulationReport& r) {
+  if (!r.background) return "";
+  const auto& traffic = r.step->network.background;
+  const bool random = std::any_of(traffic.begin(), traffic.end(),
+                                  [](const LinkTraffic& t) { return t.mean_gap > 0; });
+  return "others send " + printable(*r.background) +
+         (random ? ", at random times of seed " + std::to_string(r.seed) : "") + "\n";
 }
 
 std::string critical_text(const StepResult& result) {
@@ -88,7 +98,8 @@ std::string idle_text(const SimulationReport& r) {
 
 std::string simulation_text(const Question& q, const std::string& title, const SimulationReport& r,
                             const Style& style) {
-  std::string out = header_text(q) + "\n" + style.strong(title) + "\n" + head_text(r) + "\n";
+  std::string out =
+      header_text(q) + "\n" + style.strong(title) + "\n" + head_text(r) + others_text(r) + "\n";
   out += critical_text(*r.result) + "\n" + links_text(r) + "\n" + idle_text(r) + "\n";
   GanttOptions options;
   options.columns = static_cast<int>(kScreenWidth);
@@ -112,6 +123,8 @@ std::string simulation_json(const Question& q, const Plan& plan, const Simulatio
            {"closed_form_s", r.closed_form.value},
            {"slow_ranks_s", straggling(r).value},
            {"contention_s", result.contention.value}};
+  out["background"] = r.background ? Json(*r.background) : Json();
+  out["seed"] = r.seed;
   Json critical = Json::object();
   for (std::size_t c = 0; c < kComponentCount; ++c) {
     std::string key(kComponentNames[c]);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// A simulated step as people and programs read it. Every time is a simulated one and says so.
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "app/report.h"
@@ -15,6 +17,8 @@ struct SimulationReport {
   Seconds closed_form;     ///< of the plan, no rank slow
   bool contention = true;  ///< links are shared
   bool all_links = false;
+  std::optional<std::string> background;  ///< as it was asked
+  std::uint64_t seed = 1;
 };
 
 [[nodiscard]] std::string simulation_text(const Question&, const std::string& title,

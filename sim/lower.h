@@ -16,8 +16,14 @@
 /// actor. A replica with a slow rank is never folded with others; where an expert group spans
 /// replicas, all of them are as slow.
 ///
+/// Traffic of others is asked by the names of links (link_names_fault). A link that is loaded
+/// otherwise than its likes is never folded with them, nor are the replicas behind it.
+///
 /// Not modelled: communication inside a node within an action (a part of its duration), exchanges
 /// layer by layer, jitter.
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "placement/evaluator.h"
@@ -30,10 +36,25 @@ struct Straggler {
   double slowdown = 1;  ///< its computation takes so many times as long; > 0
 };
 
+/// What others send over some links while the step runs. On each of them it is one flow, which
+/// gives way as any flow does where more meets on the link than it carries.
+struct Background {
+  std::string links;       ///< "leaf": out of and into every leaf; "node 3", "node 3 rail 0"
+  std::optional<bool> up;  ///< one direction only: out of (true) or into
+  double share = 0;        ///< of each link's capacity, (0, 1]; or 0 and
+  BytesPerSecond rate;     ///< on each link, > 0; no more than the link carries
+  Bytes burst;             ///< 0: steady. Else bursts of so many bytes at the link's whole rate, at
+                           ///< random times of each link, with `share` or `rate` as their mean
+};
+/// What is wrong with the name of a Background's links; empty if some link is named so.
+[[nodiscard]] std::string link_names_fault(const PlanProblem&, const std::string& links);
+
 struct LowerOptions {
   bool fold_replicas = true;
   std::vector<Straggler> stragglers;
-  int job = 0;  ///< of every task
+  std::vector<Background> background;
+  std::uint64_t seed = 1;  ///< of random bursts
+  int job = 0;             ///< of every task
 };
 
 struct LoweredStep {
@@ -42,7 +63,7 @@ struct LoweredStep {
 };
 
 /// Pre: problem.costs is set; check_plan finds nothing; plan.stages is expanded; ranks of
-/// stragglers are in [0, devices).
+/// stragglers are in [0, devices); link_names_fault finds nothing.
 [[nodiscard]] LoweredStep lower(const PlanProblem&, const Plan&, const LowerOptions& = {});
 
 }  // namespace towtank

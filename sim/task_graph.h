@@ -146,9 +146,21 @@ struct SharedLink {
   int copies = 1;       ///< links that it stands for
 };
 
+/// What others send over one link as long as the step lasts: one flow after the other, which shares
+/// the link as any flow does. A folded link carries it in each copy.
+struct LinkTraffic {
+  std::int32_t link = 0;
+  double bytes = 0;        ///< of one flow; > 0
+  double rate = 0;         ///< bytes/s, the most that it takes; > 0
+  double mean_gap = 0;     ///< s from the end of one to the start of the next, exponentially
+                           ///< distributed, one before the first too; 0: none
+  std::uint64_t seed = 0;  ///< of the gaps
+};
+
 struct Network {
   std::vector<SharedLink> links;
   std::vector<std::vector<std::int32_t>> routes;  ///< links that a flow shares; may be empty
+  std::vector<LinkTraffic> background;
 };
 
 /// Adds tasks and dependencies one by one, then makes the graph.

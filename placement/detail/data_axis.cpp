@@ -68,27 +68,35 @@ DataAxis::Reduction DataAxis::reduction(const StageSums& s) const {
   return r;
 }
 
+DataAxis::LayerCadence DataAxis::layer_cadence() const {
+  const FrameworkRules& rules = mesh_->rules();
+  const bool pipelined = layout_->pipeline > 1;
+  const double once = 1.0 / std::max(1, layout_->microbatches);
+  const ReduceCadence cadence =
+      (pipelined ? rules.reduce_cadence_pipeline : rules.reduce_cadence_high).value;
+  LayerCadence out;
+  out.regather = (pipelined ? rules.reshard_in_pipeline : rules.reshard_after_forward).value;
+  out.gathers = pipelined && !out.regather ? once : 1.0;
+  out.reductions = cadence == ReduceCadence::kPerMicrobatch ? 1.0 : once;
+  return out;
+}
+
 DataAxis::Extra DataAxis::per_microbatch(const StageRange& range, const StageSums& s) const {
   Extra extra;
   const FrameworkRules& rules = mesh_->rules();
   const double interference = mesh_->runtime().interference;
-  if (layout_->sharding_stage >= 3 && !kinds_.empty()) {
-    const bool pipelined = layout_->pipeline > 1;
-    const bool each =
-        (pipelined ? rules.reduce_cadence_pipeline : rules.reduce_cadence_high).value ==
-        ReduceCadence::kPerMicrobatch;
-    const bool regather =
-        (pipelined ? rules.reshard_in_pipeline : rules.reshard_after_forward).value;
-    // Parameters that stay gathered are gathered once a step.
-    const double forward_share = pipelined && !regather ? 1.0 / layout_->microbatches : 1.0;
-    const int microbatches = std::max(1, layout_->microbatches);
+  if (!kinds_.empty()) {
+    const LayerCadence often = layer_cadence();
     mesh_->for_each_kind(range, [&](std::size_t k, int n) {
       const LayerCost& cost = mesh_->cost(k);
       const Seconds gather = kinds_[k].gather;
-      const Seconds reduce = each ? kinds_[k].reduce : kinds_[k].reduce / microbatches;
-      extra.forward += n * beside(forward_share * gather, cost.forward, interference);
-      extra.backward +=
-          n * beside((regather ? gather : Seconds{}) + reduce, cost.backward(), interference);
+      const Seconds again = often.regather ? gather : Seconds{};
+      const auto beside_backward = [&](Seconds t) {
+        return beside(t, cost.backward(), interference);
+      };
+      extra.forward += n * often.gathers * beside(gather, cost.forward, interference);
+      extra.backward += n * (often.reductions * beside_backward(again + kinds_[k].reduce) +
+                             (1 - often.reductions) * beside_backward(again));
     });
     return extra;
   }
@@ -107,13 +115,23 @@ DataAxis::Extra DataAxis::per_microbatch(const StageRange& range, const StageSum
   return extra;
 }
 
-Seconds DataAxis::first_gather(const StageRange& range) const {
-  Seconds first;
-  if (kinds_.empty()) return first;
-  mesh_->for_each_kind(range, [&](std::size_t k, int) {
-    first = std::max(first, kinds_[k].gather + kinds_[k].reduce);
-  });
-  return first;
+Seconds DataAxis::layer_ends(std::size_t kind) const {
+  const auto [gather, reduce] = kinds_[kind];
+  const Seconds forward = mesh_->cost(kind).forward;
+  const Seconds backward = mesh_->cost(kind).backward();
+  const Seconds hidden = layer_cadence().regather
+                             ? 2.0 * std::min(gather + reduce, backward) -
+                                   std::min(gather, backward) - std::min(reduce, backward)
+                             : std::min(gather, forward) + std::min(reduce, backward);
+  return (1.0 - mesh_->runtime().interference) * hidden;
+}
+
+Seconds DataAxis::step_ends(const StageRange& range) const {
+  Seconds longest;
+  if (kinds_.empty()) return longest;
+  mesh_->for_each_kind(range,
+                       [&](std::size_t k, int) { longest = std::max(longest, layer_ends(k)); });
+  return longest;
 }
 
 DataCost DataAxis::after_reduction(const StageSums& rank, Seconds first_forward) const {

@@ -131,12 +131,10 @@ StepTimes StepModel::times() const {
       gather = after.gather_exposed;
     }
   }
-  Seconds first_gather;
-  for (const StageRange& range : layout_->stages) {
-    first_gather = std::max(first_gather, data_.first_gather(range));
-  }
+  Seconds ends;
+  for (const StageRange& range : layout_->stages) ends = std::max(ends, data_.step_ends(range));
   out.optimizer = finish - gather;
-  out.total = end + finish + first_gather + mesh_->runtime().per_step;
+  out.total = end + finish + ends + mesh_->runtime().per_step;
   out.data_exposed = out.total - out.makespan - out.optimizer - mesh_->runtime().per_step;
   const auto busiest = std::max_element(run.rank_busy.begin(), run.rank_busy.end());
   out.busiest_rank = static_cast<int>(busiest - run.rank_busy.begin());

@@ -38,6 +38,15 @@ class DataAxis {
     Seconds forward, backward;
   };
   [[nodiscard]] Extra per_microbatch(const StageRange&, const StageSums&) const;
+  /// Sharding stage 3 with somebody to share with: each layer gathers and reduces for itself.
+  [[nodiscard]] bool by_layer() const { return !kinds_.empty(); }
+  /// Share of a step's microbatches in which a layer does so (1, or 1/m for once a step).
+  struct LayerCadence {
+    double gathers = 1;     ///< before its forward
+    bool regather = false;  ///< before its backward, always
+    double reductions = 1;  ///< after its backward
+  };
+  [[nodiscard]] LayerCadence layer_cadence() const;
   /// Duration of the step's last reduction of a stage, and the number of buckets it comes in.
   struct Reduction {
     Seconds time;
@@ -45,8 +54,17 @@ class DataAxis {
   };
   [[nodiscard]] Reduction reduction(const StageSums&) const;
   [[nodiscard]] DataCost after_reduction(const StageSums& rank, Seconds first_forward) const;
-  /// First gather of the step (sharding stage 3), which nothing can hide.
-  [[nodiscard]] Seconds first_gather(const StageRange&) const;
+  /// What the ends of a step add under sharding stage 3: nothing hides the gather before its first
+  /// forward and the reduction after its last backward, while the layers there have less beside
+  /// them than per_microbatch counts for every layer. With g, r a layer's gather and reduction, F
+  /// and B its forward and backward, and one layer prefetched:
+  ///     (1 - interference) * (2 min(g + r, B) - min(g, B) - min(r, B))   gathered again in
+  ///     backward (1 - interference) * (min(g, F) + min(r, B))                     kept from the
+  ///     forward
+  /// So g + r where computation binds, nothing where both g and r take longer than B.
+  [[nodiscard]] Seconds layer_ends(std::size_t kind) const;
+  /// The longest over the layers of a stage.
+  [[nodiscard]] Seconds step_ends(const StageRange&) const;
   /// Reduction of a table held by the first and the last stage.
   [[nodiscard]] Seconds tied_reduction() const;
   [[nodiscard]] Seconds norm_reduction() const;
@@ -78,7 +96,8 @@ class DataAxis {
 struct StepTimes {
   Seconds total;
   Seconds makespan;
-  Seconds data_exposed;  ///< after the pipeline, first gather and gather after optimizer included
+  Seconds
+      data_exposed;  ///< after the pipeline, ends of the step and gather after optimizer included
   Seconds optimizer;
   int busiest_rank = 0;
   Seconds busiest;  ///< its busy time

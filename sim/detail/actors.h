@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Who runs: one actor a pipeline rank and class of replicas that behave alike.
+#include <span>
 #include <vector>
 
 #include "placement/plan.h"
@@ -18,6 +19,8 @@ struct Cast {
     return pipeline_rank * classes + replica_class;
   }
 };
-[[nodiscard]] Cast cast_of(const Plan&, const LowerOptions&);
+/// Replicas behind units that stand apart are folded only with those behind the same ones.
+[[nodiscard]] Cast cast_of(const Plan&, const LowerOptions&, std::span<const UnitLevel>,
+                           const UnitsApart&);
 
 }  // namespace towtank::detail

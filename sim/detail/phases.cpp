@@ -160,33 +160,39 @@ Communication ActionParts::layer_collective(Collective op, std::size_t kind, dou
   return scaled(all, 1.0 / unit);
 }
 
-/// Sharding stage 3: one part a layer kind, with its gathers and reductions beside it. The shares
-/// are those of DataAxis::per_microbatch.
+/// Sharding stage 3: the parts of each layer kind, with its gathers and reductions beside it: those
+/// of a microbatch that reduces (or gathers) and those of the others, each as often as it is so.
 std::vector<ActionPart> ActionParts::gathered(int stage, bool forward) const {
-  const FrameworkRules& rules = mesh_->rules();
-  const bool pipelined = layout_->pipeline > 1;
-  const bool each = (pipelined ? rules.reduce_cadence_pipeline : rules.reduce_cadence_high).value ==
-                    ReduceCadence::kPerMicrobatch;
-  const bool regather = (pipelined ? rules.reshard_in_pipeline : rules.reshard_after_forward).value;
-  const double microbatches = std::max(1, layout_->microbatches);
+  const DataAxis::LayerCadence often = model_->data().layer_cadence();
+  const double interference = mesh_->runtime().interference;
   std::vector<ActionPart> parts;
   mesh_->for_each_kind(layout_->stages[static_cast<std::size_t>(stage)], [&](std::size_t k, int n) {
-    ActionPart part;
-    Communication data;
-    const Communication gather =
-        layer_collective(Collective::kAllGather, k, model_->data().compute_bytes());
+    ActionPart work;
+    Communication gather, reduce;
     if (forward) {
-      part.add(kind_part(k, Pass::kForward), n);
-      data.add(gather, n * (pipelined && !regather ? 1.0 / microbatches : 1.0));
+      work.add(kind_part(k, Pass::kForward), n);
     } else {
-      part.add(kind_part(k, Pass::kInputGrad), n);
-      part.add(kind_part(k, Pass::kWeightGrad), n);
-      if (regather) data.add(gather, n);
-      data.add(layer_collective(Collective::kReduceScatter, k, rules.reduce_bytes.value),
-               each ? n : n / microbatches);
+      work.add(kind_part(k, Pass::kInputGrad), n);
+      work.add(kind_part(k, Pass::kWeightGrad), n);
+      reduce = scaled(
+          layer_collective(Collective::kReduceScatter, k, mesh_->rules().reduce_bytes.value), n);
     }
-    put_beside(part, data, mesh_->runtime().interference);
-    parts.push_back(std::move(part));
+    if (forward || often.regather) {
+      gather =
+          scaled(layer_collective(Collective::kAllGather, k, model_->data().compute_bytes()), n);
+    }
+    const double share = forward ? often.gathers : often.reductions;
+    const auto add_part = [&](double times, const Communication& data) {
+      if (times <= 0) return;
+      ActionPart part;
+      part.add(work, times);
+      put_beside(part, scaled(data, times), interference);
+      parts.push_back(std::move(part));
+    };
+    Communication both = gather;
+    both.add(reduce);
+    add_part(share, both);
+    add_part(1.0 - share, forward ? Communication{} : gather);
   });
   return parts;
 }
@@ -198,7 +204,7 @@ std::vector<ActionPart> ActionParts::backward(int stage) const {
   ActionPart rest;
   rest.fixed[index_of(TimeComponent::kHost)] += host_gap();
   std::vector<ActionPart> parts;
-  if (first_gather(stage).time() > 0) {
+  if (model_->data().by_layer()) {
     parts = gathered(stage, false);
     rest.add(recompute_part(stage));
     parts.push_back(std::move(rest));
@@ -240,7 +246,7 @@ std::vector<ActionPart> ActionParts::of(int stage, Phase phase) const {
   switch (phase) {
     case Phase::kForward:
       rest.fixed[index_of(TimeComponent::kHost)] += host_gap();
-      if (first_gather(stage).time() > 0) {
+      if (model_->data().by_layer()) {
         parts = gathered(stage, true);
       } else {
         add_kinds(Pass::kForward);
@@ -262,18 +268,17 @@ std::vector<ActionPart> ActionParts::of(int stage, Phase phase) const {
   contract_violated("EXPECTS", "a known phase", __FILE__, __LINE__);
 }
 
-Communication ActionParts::first_gather(int stage) const {
-  Communication first;
+Communication ActionParts::step_ends(int stage) const {
+  Communication longest;
   const DataAxis& data = model_->data();
-  if (layout_->sharding_stage < 3 || data.dense_group().size * data.expert_group().size <= 1) {
-    return first;
-  }
+  if (!data.by_layer()) return longest;
   mesh_->for_each_kind(layout_->stages[static_cast<std::size_t>(stage)], [&](std::size_t k, int) {
     Communication c = layer_collective(Collective::kAllGather, k, data.compute_bytes());
     c.add(layer_collective(Collective::kReduceScatter, k, mesh_->rules().reduce_bytes.value));
-    if (c.time() > first.time()) first = c;
+    if (c.time() > 0) c = scaled(c, data.layer_ends(k).value / c.time());
+    if (c.time() > longest.time()) longest = c;
   });
-  return first;
+  return longest;
 }
 
 Communication reduction_of(const PlanProblem& problem, const Mesh& mesh, const Layout& layout,

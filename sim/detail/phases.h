@@ -45,8 +45,8 @@ class ActionParts {
   ActionParts(const PlanProblem&, const Mesh&, const Layout&, const StepModel&);
 
   [[nodiscard]] std::vector<ActionPart> of(int stage, Phase phase) const;
-  /// Gather and last reduction of one layer, which nothing hides (sharding stage 3).
-  [[nodiscard]] Communication first_gather(int stage) const;
+  /// DataAxis::step_ends: first gather and last reduction, as far as nothing hides them.
+  [[nodiscard]] Communication step_ends(int stage) const;
 
  private:
   enum class Pass { kForward, kInputGrad, kWeightGrad };

@@ -14,36 +14,65 @@ using Share = std::array<int, 4>;  // actor, devices, to next, to previous
 
 }  // namespace
 
-Units::Units(const NetworkView& view, const RankLayout& layout, int actors, int ranks_per_flow,
-             Network& network)
-    : network_(&network), ranks_per_flow_(ranks_per_flow) {
-  EXPECTS(view.levels.size() <= kMaxLevels);
-  touched_.resize(view.levels.size());
-  const int node = view.levels.empty() ? 1 : view.levels[0].group;
+std::vector<UnitLevel> unit_levels(const PlanProblem& problem) {
+  const NetworkView& view = problem.view;
+  const NodeKind& node = problem.platform->node_kinds[view.node];
+  std::vector<UnitLevel> out;
   for (std::size_t l = 0; l < view.levels.size(); ++l) {
-    const int size = l == 0 ? 1 : view.levels[l - 1].group;
-    const std::string name = l == 0 ? "device" : l == 1 ? "node" : view.levels[l - 1].name;
-    add_level(layout, static_cast<int>(l), size, node, name, size * view.levels[l].bandwidth.value,
+    UnitLevel level{"device", 1, 1, 0};
+    if (l > 0) level = {l == 1 ? "node" : view.levels[l - 1].name, view.levels[l - 1].group, 1, 0};
+    if (l == 1 && node.nics > 1) {
+      const int shared = node.nics >= node.devices ? 1 : node.devices / node.nics;
+      const bool even = node.devices % node.nics == 0 || node.nics % node.devices == 0;
+      if (even && level.size % shared == 0) {
+        level.rails = level.size / shared;
+        level.size = shared;
+      }
+    }
+    level.capacity = level.size * view.levels[l].bandwidth.value;
+    out.push_back(std::move(level));
+  }
+  return out;
+}
+
+std::string unit_name(const UnitLevel& level, int unit) {
+  std::string out = level.name + " " + std::to_string(unit / level.rails);
+  if (level.rails > 1) out += " rail " + std::to_string(unit % level.rails);
+  return out;
+}
+
+Units::Units(const PlanProblem& problem, const RankLayout& layout, int actors, int ranks_per_flow,
+             const UnitsApart& apart, Network& network)
+    : network_(&network),
+      ranks_per_flow_(ranks_per_flow),
+      node_(problem.view.levels.empty() ? 1 : problem.view.levels[0].group) {
+  const std::vector<UnitLevel> levels = unit_levels(problem);
+  EXPECTS(levels.size() <= kMaxLevels && (apart.empty() || apart.size() == levels.size()));
+  touched_.resize(levels.size());
+  for (std::size_t l = 0; l < levels.size(); ++l) {
+    add_level(layout, static_cast<int>(l), levels[l], apart.empty() ? std::set<int>{} : apart[l],
               actors);
   }
 }
 
-void Units::add_level(const RankLayout& layout, int level, int size, int node,
-                      const std::string& name, double capacity, int actors) {
+void Units::add_level(const RankLayout& layout, int level, const UnitLevel& what,
+                      const std::set<int>& apart, int actors) {
   const std::size_t n = layout.device.size();
   std::vector<int> previous(n);
   for (std::size_t r = 0; r < n; ++r)
     previous[static_cast<std::size_t>(layout.next[r])] = static_cast<int>(r);
+  // What leaves a rail leaves its node.
+  const int border = level == 1 ? node_ : what.size;
   const auto passes = [&](std::size_t rank, int peer) {
     const int a = layout.device[rank];
     const int b = layout.device[static_cast<std::size_t>(peer)];
-    return level == 0 ? a != b && a / node == b / node : a / size != b / size;
+    return level == 0 ? a != b && a / node_ == b / node_ : a / border != b / border;
   };
   std::map<int, std::map<int, Share>> units;
   for (std::size_t r = 0; r < n; ++r) {
     const int actor = layout.actor[r];
     Share& share =
-        units[layout.device[r] / size].try_emplace(actor, Share{actor, 0, 0, 0}).first->second;
+        units[layout.device[r] / what.size].try_emplace(actor, Share{actor, 0, 0, 0}).first->second;
     ++share[1];
     share[2] += passes(r, layout.next[r]) ? 1 : 0;
     share[3] += passes(r, previous[r]) ? 1 : 0;
@@ -54,6 +83,7 @@ void Units::add_level(const RankLayout& layout, int level, int size, int node,
   for (const auto& [unit, shares] : units) {
     std::vector<Share> key;
     for (const auto& [actor, share] : shares) key.push_back(share);
+    if (apart.contains(unit)) key.push_back({-1, unit, 0, 0});
     const auto [at, added] = known.try_emplace(key, static_cast<int>(classes_.size()));
     if (!added) {
       const UnitClass& c = classes_[static_cast<std::size_t>(at->second)];
@@ -62,10 +92,10 @@ void Units::add_level(const RankLayout& layout, int level, int size, int node,
       continue;
     }
     const auto first = static_cast<std::int32_t>(network_->links.size());
-    const std::string label = name + " " + std::to_string(unit);
-    network_->links.push_back({label + " up", level, true, capacity, 1});
-    network_->links.push_back({label + " down", level, false, capacity, 1});
-    for (const Share& share : key) {
+    const std::string label = unit_name(what, unit);
+    network_->links.push_back({label + " up", level, true, what.capacity, 1});
+    network_->links.push_back({label + " down", level, false, what.capacity, 1});
+    for (const auto& [actor, share] : shares) {
       touched[static_cast<std::size_t>(share[0])].push_back(
           {static_cast<int>(classes_.size()), share[1], share[2], share[3]});
     }

@@ -75,6 +75,7 @@ void fields(Stream& s, Request& r) {
   s.array(r.capacity);
   s.array(r.first_route_link);
   s.array(r.route_links);
+  s.array(r.background);
 }
 
 }  // namespace
@@ -97,6 +98,7 @@ SimulationRequest request_of(const TaskGraph& graph, const Network& network, boo
     r.route_links.insert(r.route_links.end(), route.begin(), route.end());
   }
   r.first_route_link.push_back(static_cast<std::int32_t>(r.route_links.size()));
+  r.background = network.background;
   return r;
 }
 

@@ -21,6 +21,7 @@ struct SimulationRequest {
   std::vector<std::int32_t> first_successor, successors, predecessors;
   std::vector<double> capacity;  ///< by link
   std::vector<std::int32_t> first_route_link, route_links;
+  std::vector<LinkTraffic> background;
 };
 [[nodiscard]] SimulationRequest request_of(const TaskGraph&, const Network&, bool contention);
 

@@ -10,6 +10,9 @@
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
+#include <utility>
+
+#include "core/rng.h"
 
 namespace towtank::detail {
 namespace {
@@ -35,6 +38,7 @@ class Simulation {
                std::vector<double>(request.duration.size(), 0.0)} {
     double largest = 1;
     for (const Flow& f : request.flow) largest = std::max(largest, f.bytes);
+    for (const LinkTraffic& b : request.background) largest = std::max(largest, b.bytes);
     constexpr int kMantissa = 52;
     scale_ = std::exp2(kMantissa - std::ceil(std::log2(largest)));
     build(channels);
@@ -48,6 +52,7 @@ class Simulation {
       if (waiting_[i] == 0) ready_.push_back(i);
     }
     drain(0.0);
+    for (std::size_t b = 0; b < others_.size(); ++b) next_of_others(b, 0.0);
     s4u::Engine::get_instance()->run();
     if (exhausted_) return false;
     if (done_ != waiting_.size()) throw std::runtime_error("some tasks never ran");
@@ -79,20 +84,64 @@ class Simulation {
         const std::string name = std::to_string(r) + "." + std::to_string(c);
         Channel channel{zone->create_host("h" + name, 1.0), zone->create_link("p" + name, 1.0), r};
         channel.limit->seal();
-        std::vector<s4u::LinkInRoute> links{s4u::LinkInRoute(channel.limit)};
+        std::vector<const s4u::Link*> links;
         if (request_.contention) {
           for (auto l = request_.first_route_link[r]; l < request_.first_route_link[r + 1]; ++l) {
-            const auto link =
-                static_cast<std::size_t>(request_.route_links[static_cast<std::size_t>(l)]);
-            links.emplace_back(shared[link]);
+            const auto at = static_cast<std::size_t>(l);
+            links.push_back(shared[static_cast<std::size_t>(request_.route_links[at])]);
           }
         }
-        zone->add_route(channel.host->get_netpoint(), nullptr, nullptr, nullptr, links, false);
+        add_route(zone, channel, links);
         free_[r].push_back(static_cast<int>(channels_.size()));
         channels_.push_back(channel);
       }
     }
+    if (request_.contention) {
+      for (const LinkTraffic& b : request_.background) {
+        const std::string name = "b" + std::to_string(others_.size());
+        Others& o = others_.emplace_back(Rng(b.seed));
+        o.channel = {zone->create_host("h" + name, 1.0), zone->create_link("p" + name, 1.0), 0};
+        o.channel.limit->seal();
+        add_route(zone, o.channel, {shared[static_cast<std::size_t>(b.link)]});
+      }
+    }
     zone->seal();
+  }
+
+  static void add_route(s4u::NetZone* zone, const Channel& channel,
+                        const std::vector<const s4u::Link*>& shared) {
+    std::vector<s4u::LinkInRoute> links{s4u::LinkInRoute(channel.limit)};
+    for (const s4u::Link* link : shared) links.emplace_back(link);
+    zone->add_route(channel.host->get_netpoint(), nullptr, nullptr, nullptr, links, false);
+  }
+
+  /// The next flow of others on a link, after its gap; none once every task has run.
+  void next_of_others(std::size_t which, double now) {
+    if (done_ == waiting_.size() || exhausted_) return;
+    const LinkTraffic& b = request_.background[which];
+    if (b.mean_gap <= 0) {
+      start_of_others(which);
+      return;
+    }
+    const double gap = -b.mean_gap * std::log1p(-others_[which].rng.uniform());
+    simgrid::kernel::timer::Timer::set(now + gap, [this, which] {
+      if (done_ < waiting_.size()) start_of_others(which);
+    });
+  }
+
+  void start_of_others(std::size_t which) {
+    const LinkTraffic& b = request_.background[which];
+    const s4u::CommPtr comm = send(others_[which].channel, b.bytes, b.rate);
+    others_in_flight_.emplace(comm.get(), std::pair(comm, which));
+    comm->vetoable_start();
+  }
+
+  [[nodiscard]] s4u::CommPtr send(const Channel& c, double bytes, double rate) const {
+    const double size = std::max(1.0, std::round(bytes * scale_));
+    c.limit->set_bandwidth(size / (bytes / rate));
+    s4u::CommPtr comm = s4u::Comm::sendto_init(c.host, sink_);
+    comm->set_payload_size(static_cast<std::uint64_t>(size));
+    return comm;
   }
 
   /// Starts everything that is ready; tasks of no length may make others ready.
@@ -133,16 +182,20 @@ class Simulation {
     }
     const int channel = free_[route].back();
     free_[route].pop_back();
-    const Channel& c = channels_[static_cast<std::size_t>(channel)];
-    const double size = std::max(1.0, std::round(flow.bytes * scale_));
-    c.limit->set_bandwidth(size / (flow.bytes / flow.rate));
-    s4u::CommPtr comm = s4u::Comm::sendto_init(c.host, sink_);
-    comm->set_payload_size(static_cast<std::uint64_t>(size));
+    const s4u::CommPtr comm =
+        send(channels_[static_cast<std::size_t>(channel)], flow.bytes, flow.rate);
     in_flight_.emplace(comm.get(), InFlight{comm, task, channel});
     comm->vetoable_start();
   }
 
   void completed(const s4u::Activity& activity) {
+    if (const auto other = others_in_flight_.find(&activity); other != others_in_flight_.end()) {
+      const auto [comm, which] = other->second;
+      graveyard_.push_back(comm);
+      others_in_flight_.erase(other);
+      next_of_others(which, s4u::Engine::get_clock());
+      return;
+    }
     const auto at = in_flight_.find(&activity);
     if (at == in_flight_.end()) return;
     const InFlight flight = at->second;
@@ -167,6 +220,12 @@ class Simulation {
     }
   }
 
+  /// What sends for others on one link.
+  struct Others {
+    explicit Others(Rng seeded) : rng(seeded) {}
+    Channel channel;
+    Rng rng;
+  };
   struct InFlight {
     s4u::CommPtr comm;
     std::size_t task;
@@ -183,6 +242,8 @@ class Simulation {
   std::vector<std::vector<int>> free_;  ///< by route
   std::vector<std::size_t> ready_;
   std::unordered_map<const s4u::Activity*, InFlight> in_flight_;
+  std::vector<Others> others_;  ///< by entry of the background
+  std::unordered_map<const s4u::Activity*, std::pair<s4u::CommPtr, std::size_t>> others_in_flight_;
   std::vector<s4u::CommPtr> graveyard_;
   std::size_t done_ = 0;
   bool exhausted_ = false;

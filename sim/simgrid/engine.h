@@ -8,6 +8,8 @@
 ///   compute   timers: nothing shares a stream
 ///   flow      one communication from a host of its own, whose uplink is a private link of the
 ///             flow's rate alone, through the shared links of its route
+///   others    background traffic: flows of the same kind, one after the other on its link, until
+///             every task has run
 ///   creation  a flow is created when its task is ready; nothing unfinished stands in SimGrid's
 ///             lists but what is in flight
 ///

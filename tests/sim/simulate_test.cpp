@@ -8,6 +8,7 @@
 
 #include "sim/lower.h"
 #include "sim/step_result.h"
+#include "tests/sim/hand_made.h"
 #include "tests/sim/random_plans.h"
 #include "tests/support/near.h"
 
@@ -16,51 +17,8 @@ namespace {
 
 using testing::kTwoEngines;
 using testing::sim::Asked;
+using testing::sim::HandMade;
 using testing::sim::RandomPlans;
-
-#define NEEDS_WORKER()                                                  \
-  if (find_worker().empty()) {                                          \
-    GTEST_SKIP() << "towtank-sim is not built: install libsimgrid-dev"; \
-  }
-
-/// A network of links and tasks that start together, written out by hand.
-class HandMade {
- public:
-  std::int32_t link(double capacity) {
-    network.links.push_back({"link", 1, true, capacity, 1});
-    return static_cast<std::int32_t>(network.links.size()) - 1;
-  }
-  std::int32_t route(std::vector<std::int32_t> links) {
-    network.routes.push_back(std::move(links));
-    return static_cast<std::int32_t>(network.routes.size()) - 1;
-  }
-  /// A communication of one flow: `bytes` at `rate` alone, after `latency`.
-  std::int32_t flow(double bytes, double rate, std::int32_t on, double latency = 0) {
-    const std::vector<Flow> flows{{bytes, rate, on}};
-    Task t;
-    t.kind = TaskKind::kCommunication;
-    t.duration = latency;
-    t.transfer = bytes / rate;
-    t.first_flow = builder.add_flows(flows);
-    t.flows = 1;
-    return builder.add(t, std::vector<std::int32_t>{0});
-  }
-  TaskTimes run(bool contention = true) {
-    graph = std::move(builder).build();
-    SimulateOptions options;
-    options.contention = contention;
-    const SimulationResult result = simulate(graph, network, options);
-    if (const auto* fault = std::get_if<SimulationFault>(&result)) {
-      ADD_FAILURE() << fault->problem;
-      return longest_path(graph);
-    }
-    return std::get<TaskTimes>(result);
-  }
-
-  TaskGraphBuilder builder;
-  TaskGraph graph;
-  Network network;
-};
 
 TEST(UnitSharing, TwoFlowsCappedAtHalfALinkDoNotSlowEachOther) {
   NEEDS_WORKER();
@@ -140,36 +98,6 @@ TEST(UnitSharing, ManyFlowsOnOneRoute) {
   const auto on = h.route({h.link(50e9)});
   for (int i = 0; i < 100; ++i) h.flow(1e9, 50e9, on);
   EXPECT_CLOSE(h.run().makespan(), 100 * 1e9 / 50e9, kTwoEngines);
-}
-
-/// Group collectives as rings of point-to-point steps, each on a link of its own, against one macro
-/// flow of wire(n) S bytes and against collective_cost: 2 (n-1) steps of S / n.
-TEST(DifferCollectives, StepByStepRingEqualsItsMacroFlow) {
-  NEEDS_WORKER();
-  constexpr double kPayload = 1e9, kRate = 50e9, kAlpha = 5e-6;
-  for (const int n : {2, 4, 8}) {
-    HandMade ring;
-    std::vector<std::int32_t> routes;
-    for (int i = 0; i < n; ++i) routes.push_back(ring.route({ring.link(kRate)}));
-    std::vector<std::int32_t> last(static_cast<std::size_t>(n), -1);
-    for (int step = 0; step < 2 * (n - 1); ++step) {
-      std::vector<std::int32_t> now;
-      for (int i = 0; i < n; ++i) {
-        now.push_back(ring.flow(kPayload / n, kRate, routes[static_cast<std::size_t>(i)], kAlpha));
-        const std::int32_t from = last[static_cast<std::size_t>((i + n - 1) % n)];
-        const std::int32_t own = last[static_cast<std::size_t>(i)];
-        if (from >= 0) ring.builder.depend(from, now.back());
-        if (own >= 0) ring.builder.depend(own, now.back());
-      }
-      last = now;
-    }
-    HandMade macro;
-    const double bytes = 2.0 * (n - 1) / n * kPayload;
-    macro.flow(bytes, kRate, macro.route({macro.link(kRate)}), 2 * (n - 1) * kAlpha);
-    const double expected = 2 * (n - 1) * (kAlpha + kPayload / n / kRate);
-    EXPECT_CLOSE(ring.run().makespan(), expected, kTwoEngines) << n;
-    EXPECT_CLOSE(macro.run().makespan(), expected, kTwoEngines) << n;
-  }
 }
 
 struct Simulated {
