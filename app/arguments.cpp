@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/arguments.h"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -54,6 +56,37 @@ std::optional<std::size_t> name_index(std::string_view text, const std::string& 
   faults.add({where, in_quotes(text) + " is not known", "it must be one of " + join(all, ", "),
               near ? "Did you mean " + *near + "?" : ""});
   return std::nullopt;
+}
+
+namespace {
+
+std::string quoted_for_shell(const std::string& text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("-_./,=:+@%").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain && !text.empty()) return text;
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace
+
+std::string asked_command(const Arguments& arguments) {
+  std::string out = "towtank " + std::string(arguments.command->name);
+  for (const OptionSpec& spec : arguments.command->options) {
+    if (spec.group == "Output") continue;
+    const std::string name(spec.name);
+    if (const auto value = arguments.values.find(name); value != arguments.values.end()) {
+      out += " " + name + " " + quoted_for_shell(value->second);
+    }
+    if (const auto flag = arguments.flags.find(name); flag != arguments.flags.end()) {
+      out += " " + (flag->second ? name : "--no-" + name.substr(2));
+    }
+  }
+  for (const std::string& word : arguments.positionals) out += " " + quoted_for_shell(word);
+  return out;
 }
 
 bool ArgumentReader::has(std::string_view option) const {

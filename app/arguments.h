@@ -27,6 +27,10 @@ struct Arguments {
 [[nodiscard]] Arguments parse_arguments(const CommandSpec& command,
                                         const std::vector<std::string>& tokens);
 
+/// "towtank plan --model config.json ...": what was asked, quoted for a shell, in the order of the
+/// command's table and without options that write or shape the output.
+[[nodiscard]] std::string asked_command(const Arguments&);
+
 /// Typed access. A fault is collected and a harmless value returned, so that all are told.
 class ArgumentReader {
  public:

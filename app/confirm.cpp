@@ -16,6 +16,7 @@ namespace {
 
 /// Below this share of the step a difference is rounding.
 constexpr double kRounding = 1e-9;
+constexpr std::size_t kLabelWidth = 10;
 
 }  // namespace
 
@@ -36,6 +37,7 @@ Confirmation confirm(const Question& q, const std::vector<RankedPlan>& plans, in
       out.plans.push_back({i, Seconds{std::get<TaskTimes>(results[i]).makespan()}});
     }
   }
+  if (plans.size() > n) out.next_bound = plans[n].prediction.step_time;
   std::stable_sort(
       out.plans.begin(), out.plans.end(),
       [](const ConfirmedPlan& a, const ConfirmedPlan& b) { return a.simulated < b.simulated; });
@@ -56,12 +58,44 @@ std::string confirmation_text(const Confirmation& c, const std::vector<RankedPla
                    more > kRounding ? percent(more) : "none", std::to_string(p.plan + 1),
                    plan_title(plan.plan)});
   }
-  const std::size_t best = c.plans.front().plan;
-  const std::string says = best == 0
-                               ? "Plan 1 stays first when links are shared."
-                               : "Plan " + std::to_string(best + 1) +
-                                     " is first when links are shared; towtank simulate shows why.";
+  const ConfirmedPlan& best = c.plans.front();
+  std::string says = best.plan == 0 ? "Plan 1 stays first when links are shared."
+                                    : "Plan " + std::to_string(best.plan + 1) +
+                                          " is first when links are shared; towtank simulate shows "
+                                          "why.";
+  if (c.next_bound && *c.next_bound < best.simulated) {
+    says += " A plan that was not simulated could still be faster: the next takes " +
+            to_text(*c.next_bound) + " if nothing holds it up.";
+  } else if (c.faults.empty()) {
+    says += " No other plan can be faster: all of them take longer even if nothing holds them up.";
+  }
   return "Simulated, fastest first\n" + table.text() + wrapped(says, 0) + "\n";
+}
+
+NearPlans near_plans(const std::vector<RankedPlan>& plans) {
+  const Seconds first = plans.front().prediction.step_time;
+  const auto far = std::find_if(plans.begin(), plans.end(), [&](const RankedPlan& p) {
+    return p.prediction.step_time > (1 + kDisagreement) * first;
+  });
+  return {static_cast<int>(far - plans.begin()), far == plans.end()};
+}
+
+std::string near_plans_text(const NearPlans& near, const std::string& command) {
+  const std::string share = percent(kDisagreement);
+  if (near.count == 1 && !near.more_known) {
+    return labelled("Links",
+                    "no other plan lies within " + share +
+                        " of the first, by which sharing of links lengthens 9 steps of 10 "
+                        "at most",
+                    kLabelWidth);
+  }
+  return labelled("Links",
+                  (near.more_known ? "at least " : "") + std::to_string(near.count) +
+                      " plans lie within " + share +
+                      " of the first, by which sharing of links lengthens 9 steps of 10 at most; "
+                      "this simulates them:",
+                  kLabelWidth) +
+         labelled("", command + " --confirm " + std::to_string(near.count), kLabelWidth);
 }
 
 }  // namespace towtank

@@ -79,7 +79,7 @@ Outcome no_plan(const Question& q, const SearchOptions& options, const SearchRes
     if (!more.empty()) outcome.messages.push_back(more);
   }
   if (json) {
-    outcome.out = plans_json(q, options, result);
+    outcome.out = plans_json(q, options, result, std::nullopt);
   } else if (result.nothing_fits) {
     const RankedPlan& nearest = result.nothing_fits->nearest;
     outcome.out = header_text(q) + "\n" +

@@ -8,6 +8,7 @@
 #include "app/report.h"
 #include "app/report_json.h"
 #include "core/unit_text.h"
+#include "sim/simulate.h"
 
 namespace towtank {
 namespace {
@@ -51,40 +52,50 @@ Outcome run_plan(const Arguments& parsed, const Terminal& terminal) {
   Question& q = *question;
   options.framework = q.framework;
   const auto confirmed = arguments.integer("--confirm", 1, kMostConfirmed);
-  if (confirmed && arguments.flag("--json")) {
-    faults.add({"--confirm", "cannot stand beside --json", "",
-                "towtank simulate PLAN.json --json tells one plan's simulation"});
-  }
   faults.throw_if_any();
-  options.top = std::max(options.top, confirmed.value_or(1));
+  if (const auto fault = missing_worker(); confirmed && fault) {
+    Outcome outcome;
+    outcome.exit_code = kExitInternal;
+    outcome.messages.push_back(fault->problem + ".");
+    return outcome;
+  }
+  // One more than is printed: what is left beyond them.
+  const int wanted = std::max(options.top, confirmed.value_or(1));
+  options.top = wanted + (confirmed ? 1 : 0);
   if (!arguments.has("--memory-limit")) q.defaults.emplace_back("memory limit 95 %");
   if (const auto few = pose(q)) return too_many_devices(q, *few);
   q.problem.tensor_beyond_node = arguments.flag("--tensor-beyond-node");
 
-  const SearchResult result = BestFirstSearch().search(q.problem, options);
+  SearchResult result = BestFirstSearch().search(q.problem, options);
   if (result.plans.empty()) return no_plan(q, options, result, arguments.flag("--json"));
   Outcome outcome;
   if (result.borderline_allowed) {
     outcome.messages.push_back("no plan fits within " + percent(options.memory_limit) +
                                " of device memory; these need more, up to all of it.");
   }
-  Confirmation confirmation;
-  if (confirmed) confirmation = confirm(q, result.plans, *confirmed);
-  outcome.messages.insert(outcome.messages.end(), confirmation.faults.begin(),
-                          confirmation.faults.end());
+  std::optional<Confirmation> confirmation;
+  if (confirmed) {
+    confirmation = confirm(q, result.plans, *confirmed);
+    options.top = wanted;
+    if (result.plans.size() > static_cast<std::size_t>(wanted)) result.plans.pop_back();
+    outcome.messages.insert(outcome.messages.end(), confirmation->faults.begin(),
+                            confirmation->faults.end());
+  }
   if (const auto path = arguments.text("--output")) {
-    const std::size_t first = confirmation.plans.empty() ? 0 : confirmation.plans.front().plan;
+    const bool simulated = confirmation && !confirmation->plans.empty();
+    const std::size_t first = simulated ? confirmation->plans.front().plan : 0;
     outcome.files.emplace_back(*path, plan_file_text(q, result.plans[first].plan));
   }
   if (arguments.flag("--json")) {
-    outcome.out = plans_json(q, options, result);
+    outcome.out = plans_json(q, options, result, confirmation);
     return outcome;
   }
   const RankedPlan& best = result.plans.front();
   const Style style{terminal.out_is_terminal && !terminal.no_color};
   outcome.out = plans_report(q, result, explain(q.problem, best.plan, best.prediction),
                              arguments.flag("--explain"), style);
-  if (confirmed) outcome.out += "\n" + confirmation_text(confirmation, result.plans);
+  outcome.out += confirmation ? "\n" + confirmation_text(*confirmation, result.plans)
+                              : near_plans_text(near_plans(result.plans), asked_command(parsed));
   return outcome;
 }
 

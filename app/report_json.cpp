@@ -90,10 +90,23 @@ Json baseline_json(const Baseline& baseline, const SearchResult& result) {
   return out;
 }
 
+Json confirmation_json(const Confirmation& c, const SearchResult& result) {
+  Json out{{"simulated", Json::array()}};
+  for (const ConfirmedPlan& p : c.plans) {
+    const Seconds closed = result.plans[p.plan].prediction.step_time;
+    out["simulated"].push_back({{"rank", p.plan + 1},
+                                {"simulated_step_time_s", p.simulated.value},
+                                {"contention_s", (p.simulated - closed).value}});
+  }
+  out["next_bound_s"] = c.next_bound ? Json(c.next_bound->value) : Json();
+  out["failed"] = c.faults;
+  return out;
+}
+
 }  // namespace
 
-std::string plans_json(const Question& q, const SearchOptions& options,
-                       const SearchResult& result) {
+std::string plans_json(const Question& q, const SearchOptions& options, const SearchResult& result,
+                       const std::optional<Confirmation>& confirmed) {
   Json out = head("towtank-plans");
   out["inputs"] = inputs_json(q);
   out["memory_limit"] = options.memory_limit;
@@ -106,6 +119,12 @@ std::string plans_json(const Question& q, const SearchOptions& options,
     item["difference"] = difference_json(difference(ranked.prediction, result.plans[0].prediction));
     out["plans"].push_back(std::move(item));
   }
+  if (!result.plans.empty()) {
+    const NearPlans near = near_plans(result.plans);
+    out["near_plans"] = {
+        {"within", kDisagreement}, {"count", near.count}, {"at_least", near.more_known}};
+  }
+  out["confirmation"] = confirmed ? confirmation_json(*confirmed, result) : Json();
   out["baselines"] = Json::array();
   for (const Baseline& baseline : result.baselines) {
     out["baselines"].push_back(baseline_json(baseline, result));

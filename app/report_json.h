@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "app/confirm.h"
 #include "app/question.h"
 #include "placement/explain.h"
 #include "placement/nearest.h"
@@ -12,7 +13,8 @@
 namespace towtank {
 
 /// Pre: the question is posed.
-[[nodiscard]] std::string plans_json(const Question&, const SearchOptions&, const SearchResult&);
+[[nodiscard]] std::string plans_json(const Question&, const SearchOptions&, const SearchResult&,
+                                     const std::optional<Confirmation>&);
 /// `change`: the nearest one that fits, for a plan that does not.
 [[nodiscard]] std::string prediction_json(const Question&, const RankedPlan&,
                                           const std::optional<NearestChange>& change);

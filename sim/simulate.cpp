@@ -103,6 +103,12 @@ std::string find_worker() {
   return "";
 }
 
+std::optional<SimulationFault> missing_worker(const SimulateOptions& options) {
+  const std::string path = options.worker.empty() ? find_worker() : options.worker;
+  if (access(path.c_str(), X_OK) == 0) return std::nullopt;
+  return SimulationFault{std::string(kNoWorker)};
+}
+
 SimulationResult simulate(const TaskGraph& tasks, const Network& network,
                           const SimulateOptions& options) {
   const SimulationJob job{&tasks, &network};

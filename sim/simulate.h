@@ -7,6 +7,7 @@
 /// `parallel` of them busy and returns results in the order of the jobs, whatever finishes first.
 ///
 /// Without contention every flow has its links to itself, and the times are those of longest_path.
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -37,6 +38,9 @@ struct SimulationJob {
 
 /// Path of the worker; empty if there is none.
 [[nodiscard]] std::string find_worker();
+
+/// What simulate would answer for want of a worker; nothing if there is one.
+[[nodiscard]] std::optional<SimulationFault> missing_worker(const SimulateOptions& = {});
 
 [[nodiscard]] SimulationResult simulate(const TaskGraph&, const Network&,
                                         const SimulateOptions& = {});

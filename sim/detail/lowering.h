@@ -41,6 +41,9 @@ struct ReadyPart {
   std::vector<std::int32_t> split;                      ///< by class
   std::vector<std::vector<ReadyCommunication>> serial;  ///< by class
   std::optional<ReadyCommunication> beside;
+  /// In the stage's last backward: as long, but on no link. There the reduction is the tail's, and
+  /// what lies beside an average microbatch is none of it.
+  std::optional<ReadyCommunication> beside_last;
   double trailing = 0;
 };
 
@@ -96,7 +99,7 @@ class Lowering {
   void step_ends();
   void actions();
   void action(int rank, const Action& a, bool last_of_stage);
-  void part(int rank, const Action& a, const ReadyPart& part);
+  void part(int rank, const Action& a, const ReadyPart& part, bool last_of_stage);
   void send(int rank, const Action& a, bool backward);
   std::vector<Ids> bucket_delays(int rank, const Action& a, std::span<const std::int32_t> entries);
   const std::vector<ReadyPart>& ready_parts(int stage, Phase phase);

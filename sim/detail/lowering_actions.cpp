@@ -52,7 +52,12 @@ const std::vector<ReadyPart>& Lowering::ready_parts(int stage, Phase phase) {
                                units_.collective(e.communication, self)));
       }
     }
-    if (part.beside && part.beside->time() > 0) r.beside = data_collective(*part.beside, members);
+    if (!part.beside || part.beside->time() <= 0) continue;
+    r.beside = r.beside_last = data_collective(*part.beside, members);
+    if (model_.data().by_layer()) continue;
+    Communication quiet = *part.beside;
+    quiet.load = {};
+    r.beside_last = data_collective(quiet, members);
   }
   return known.emplace_back(phase, std::move(out)).second;
 }
@@ -127,7 +132,7 @@ std::vector<Lowering::Ids> Lowering::bucket_delays(int rank, const Action& a,
   return buckets;
 }
 
-void Lowering::part(int rank, const Action& a, const ReadyPart& part) {
+void Lowering::part(int rank, const Action& a, const ReadyPart& part, bool last_of_stage) {
   const Label label = label_of(a.phase);
   std::vector<Ids> heads;
   Ids all;
@@ -153,8 +158,9 @@ void Lowering::part(int rank, const Action& a, const ReadyPart& part) {
     chain(self.front()) = end;
   }
   if (!part.beside) return;
-  const std::int32_t data = communicate(*part.beside, Label::kGather, rank_actors(rank), all,
-                                        {a.stage.value, a.microbatch.value, -1});
+  const std::int32_t data =
+      communicate(last_of_stage ? *part.beside_last : *part.beside, Label::kGather,
+                  rank_actors(rank), all, {a.stage.value, a.microbatch.value, -1});
   for (const std::int32_t actor : rank_actors(rank)) {
     Task t;
     t.duration = part.trailing;
@@ -205,7 +211,7 @@ void Lowering::action(int rank, const Action& a, bool last_of_stage) {
   }
   std::vector<Ids> waits;
   if (buckets) waits = bucket_delays(rank, a, entries);
-  for (const ReadyPart& p : ready_parts(stage, a.phase)) part(rank, a, p);
+  for (const ReadyPart& p : ready_parts(stage, a.phase)) part(rank, a, p, last_of_stage);
   if (a.phase == Phase::kForward || gradient) send(rank, a, gradient);
   if (!buckets) return;
   for (const std::int32_t actor : rank_actors(rank)) {
