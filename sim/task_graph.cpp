@@ -68,7 +68,7 @@ TaskGraph TaskGraphBuilder::build() && {
 }
 
 std::string task_text(const Task& task) {
-  const std::string label(kLabelNames[static_cast<std::size_t>(task.label)]);
+  std::string label(kLabelNames[static_cast<std::size_t>(task.label)]);
   switch (task.label) {
     case Label::kForward:
     case Label::kBackward:

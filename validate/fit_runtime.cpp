@@ -23,12 +23,30 @@ struct Prior {
 };
 // Means are the documented values; widths let a factor move by a few tens of percent and a gap by
 // an order of magnitude before the prior weighs as much as one group of cases.
-const std::array<Prior, kConstants> kPriors{{{"compute_factor", 0.0, 0.25},
-                                             {"attention_factor", 0.0, 0.5},
-                                             {"host_per_kernel", std::log(15e-6), 1.0},
-                                             {"per_microbatch", std::log(1e-3), 1.5},
-                                             {"per_step", std::log(10e-3), 1.5}}};
+using Priors = std::array<Prior, kConstants>;
+const Priors kDocumented{{{"compute_factor", 0.0, 0.25},
+                          {"attention_factor", 0.0, 0.5},
+                          {"host_per_kernel", std::log(15e-6), 1.0},
+                          {"per_microbatch", std::log(1e-3), 1.5},
+                          {"per_step", std::log(10e-3), 1.5}}};
+constexpr std::size_t kHostPerKernel = 2;
 constexpr double kHuber = 0.15;  // log units; beyond it a row pulls with constant force
+
+/// Launching is the interpreter's work: what the cases of a kindred framework told of it is the
+/// best guess for this one, within the spread of host processors (assumed: a factor 1.6 either
+/// way).
+Priors priors_of(Framework framework, const std::vector<RuntimeFit>& before) {
+  constexpr double kKindredWidth = 0.5;
+  Priors priors = kDocumented;
+  if (framework != Framework::kMegatronDeepSpeed) return priors;
+  for (const RuntimeFit& fit : before) {
+    const FittedConstant& told = fit.constants[kHostPerKernel];
+    if (fit.record.framework != Framework::kMegatron2021 || !told.identified) continue;
+    priors[kHostPerKernel].mean = std::log(told.value);
+    priors[kHostPerKernel].width = kKindredWidth;
+  }
+  return priors;
+}
 
 RuntimeCosts costs_of(const Theta& theta, const RuntimeCosts& base) {
   RuntimeCosts out = base;
@@ -67,8 +85,9 @@ struct Row {
 /// Log residuals of rows under a theta.
 class Residuals {
  public:
-  explicit Residuals(const CostModelMaker& costs)
-      : predictor_([this, &costs](const Platform& platform, const DeviceKind& device,
+  Residuals(const CostModelMaker& costs, const Priors& priors)
+      : priors_(priors),
+        predictor_([this, &costs](const Platform& platform, const DeviceKind& device,
                                   const NetworkView& view) {
           return std::make_unique<WithRuntime>(costs(platform, device, view), runtime_);
         }) {}
@@ -76,6 +95,7 @@ class Residuals {
   Residuals& operator=(const Residuals&) = delete;
   ~Residuals() = default;
 
+  [[nodiscard]] const Priors& priors() const { return priors_; }
   [[nodiscard]] Eigen::VectorXd operator()(std::span<const Row> rows, const Theta& theta) {
     runtime_ = costs_of(theta, RuntimeCosts{});
     Eigen::VectorXd out(static_cast<Eigen::Index>(rows.size()));
@@ -87,13 +107,15 @@ class Residuals {
   }
 
  private:
+  Priors priors_;
   RuntimeCosts runtime_;
   CasePredictor predictor_;
 };
 
 double huber_weight(double r) { return std::abs(r) <= kHuber ? 1.0 : kHuber / std::abs(r); }
 
-double objective(std::span<const Row> rows, const Eigen::VectorXd& r, const Theta& theta) {
+double objective(const Priors& priors, std::span<const Row> rows, const Eigen::VectorXd& r,
+                 const Theta& theta) {
   double sum = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const double a = std::abs(r[static_cast<Eigen::Index>(i)]);
@@ -101,8 +123,8 @@ double objective(std::span<const Row> rows, const Eigen::VectorXd& r, const Thet
   }
   // A residual of kHuber is taken as one standard deviation of a group, to weigh it with the prior.
   for (int j = 0; j < kConstants; ++j) {
-    const double d = (theta[j] - kPriors[static_cast<std::size_t>(j)].mean) /
-                     kPriors[static_cast<std::size_t>(j)].width;
+    const Prior& prior = priors[static_cast<std::size_t>(j)];
+    const double d = (theta[j] - prior.mean) / prior.width;
     sum += 0.5 * kHuber * kHuber * d * d;
   }
   return sum;
@@ -130,7 +152,7 @@ Normal normal_equations(Residuals& residuals, std::span<const Row> rows, const T
   out.matrix = jacobian.transpose() * w.asDiagonal() * jacobian;
   out.gradient = -jacobian.transpose() * (w.array() * r.array()).matrix();
   for (int j = 0; j < kConstants; ++j) {
-    const Prior& prior = kPriors[static_cast<std::size_t>(j)];
+    const Prior& prior = residuals.priors()[static_cast<std::size_t>(j)];
     const double precision = kHuber * kHuber / (prior.width * prior.width);
     out.matrix(j, j) += precision;
     out.gradient[j] -= precision * (theta[j] - prior.mean);
@@ -145,7 +167,7 @@ struct Solution {
 
 Solution solve(Residuals& residuals, std::span<const Row> rows, Theta theta, int iterations) {
   Eigen::VectorXd r = residuals(rows, theta);
-  double best = objective(rows, r, theta);
+  double best = objective(residuals.priors(), rows, r, theta);
   double damping = 1e-2;
   Normal normal = normal_equations(residuals, rows, theta, r);
   for (int i = 0; i < iterations; ++i) {
@@ -154,7 +176,7 @@ Solution solve(Residuals& residuals, std::span<const Row> rows, Theta theta, int
     const Theta step = damped.ldlt().solve(normal.gradient).cwiseMax(-1.0).cwiseMin(1.0);
     const Theta moved = theta + step;
     const Eigen::VectorXd after = residuals(rows, moved);
-    const double value = objective(rows, after, moved);
+    const double value = objective(residuals.priors(), rows, after, moved);
     if (value < best) {
       const bool converged = best - value < 1e-6 * best;
       theta = moved;
@@ -171,20 +193,20 @@ Solution solve(Residuals& residuals, std::span<const Row> rows, Theta theta, int
   return {theta, normal};
 }
 
-Theta prior_mean() {
+Theta prior_mean(const Priors& priors) {
   Theta theta;
-  for (int j = 0; j < kConstants; ++j) theta[j] = kPriors[static_cast<std::size_t>(j)].mean;
+  for (int j = 0; j < kConstants; ++j) theta[j] = priors[static_cast<std::size_t>(j)].mean;
   return theta;
 }
 
 /// A host cost below every layer's own time has no derivative: start from a high one as well.
 Solution solve_from_both(Residuals& residuals, std::span<const Row> rows, int iterations) {
-  const Solution low = solve(residuals, rows, prior_mean(), iterations);
-  Theta start = prior_mean();
-  start[2] += kPriors[2].width;
+  const Solution low = solve(residuals, rows, prior_mean(residuals.priors()), iterations);
+  Theta start = prior_mean(residuals.priors());
+  start[static_cast<Eigen::Index>(kHostPerKernel)] += residuals.priors()[kHostPerKernel].width;
   const Solution high = solve(residuals, rows, start, iterations);
   const auto value = [&](const Solution& s) {
-    return objective(rows, residuals(rows, s.theta), s.theta);
+    return objective(residuals.priors(), rows, residuals(rows, s.theta), s.theta);
   };
   return value(high) < value(low) ? high : low;
 }
@@ -248,10 +270,10 @@ void set_spread(RuntimeFit& fit, const std::vector<Row>& rows) {
 }
 
 RuntimeFit fit_rows(std::vector<Row> rows, Framework framework, const std::string& generation,
-                    const CostModelMaker& costs) {
-  constexpr int kIterations = 25, kFoldIterations = 8;
+                    const CostModelMaker& costs, const Priors& priors) {
+  constexpr int kIterations = 25, kFoldIterations = 12;
   set_weights(rows);
-  Residuals residuals(costs);
+  Residuals residuals(costs, priors);
   RuntimeFit fit;
   fit.record.framework = framework;
   fit.record.generation = generation;
@@ -260,7 +282,7 @@ RuntimeFit fit_rows(std::vector<Row> rows, Framework framework, const std::strin
   fit.record.costs.basis = Basis::kInterpolated;
   const auto covariance = all.normal.matrix.inverse();
   for (int j = 0; j < kConstants; ++j) {
-    const Prior& prior = kPriors[static_cast<std::size_t>(j)];
+    const Prior& prior = residuals.priors()[static_cast<std::size_t>(j)];
     const double error = kHuber * std::sqrt(covariance(j, j));
     fit.constants.push_back({prior.name, std::exp(all.theta[j]), error, error < 0.5 * prior.width});
     if (fit.constants.back().identified) fit.record.identified.emplace_back(prior.name);
@@ -270,8 +292,8 @@ RuntimeFit fit_rows(std::vector<Row> rows, Framework framework, const std::strin
   for (const std::string& fold : folds) {
     std::vector<Row> seen, left;
     for (const Row& row : rows) (row.fold == fold ? left : seen).push_back(row);
-    const Theta theta =
-        seen.empty() ? prior_mean() : solve(residuals, seen, all.theta, kFoldIterations).theta;
+    const Theta theta = seen.empty() ? prior_mean(residuals.priors())
+                                     : solve_from_both(residuals, seen, kFoldIterations).theta;
     const Eigen::VectorXd r = residuals(left, theta);
     for (std::size_t i = 0; i < left.size(); ++i) {
       fit.errors.push_back({left[i].item->id, fold, r[static_cast<Eigen::Index>(i)]});
@@ -293,7 +315,7 @@ std::vector<RuntimeFit> fit_runtime(std::span<const Case> cases, const CostModel
         return costs(platform, device, view);
       });
   for (const Case& item : cases) {
-    if (!item.measured.step_time) continue;
+    if (!item.measured.step_time || !item.tokens.stages.empty()) continue;
     if (never_fitted(item)) {
       faults.add({item.where, "case " + item.id + " must stay unseen",
                   "its set is kept for validation", "Leave its set out of the fit."});
@@ -306,7 +328,8 @@ std::vector<RuntimeFit> fit_runtime(std::span<const Case> cases, const CostModel
   faults.throw_if_any();
   std::vector<RuntimeFit> out;
   for (auto& [key, rows] : by_record) {
-    out.push_back(fit_rows(std::move(rows), key.first, key.second, costs));
+    out.push_back(
+        fit_rows(std::move(rows), key.first, key.second, costs, priors_of(key.first, out)));
   }
   return out;
 }

@@ -8,7 +8,8 @@
 ///   theta     log of compute_factor, attention_factor, host_per_kernel, per_microbatch, per_step
 ///   w_i       1 / cases of i's group: a long sweep counts as one group
 ///   rho       Huber, linear beyond kHuber
-///   mu, s     weak prior: a constant that the cases cannot tell keeps its documented value
+///   mu, s     weak prior: a constant that the cases cannot tell keeps its documented value;
+///             Megatron-DeepSpeed's host_per_kernel that of Megatron-LM of 2021, whose code it runs
 ///
 /// Levenberg-Marquardt on numeric derivatives. Every reported error is out of fold: each group
 /// (set, model shape, sequence length) is predicted by a fit that never saw it, and the intervals
@@ -48,7 +49,8 @@ struct RuntimeFit {
 };
 
 /// One fit per (framework row, device generation) that the cases contain, in that order.
-/// Cases without a step time are left out. Throws InputError if a case is never_fitted.
+/// Cases without a step time are left out, and those on devices of several kinds. Throws InputError
+/// if a case is never_fitted.
 [[nodiscard]] std::vector<RuntimeFit> fit_runtime(std::span<const Case> cases,
                                                   const CostModelMaker& costs);
 

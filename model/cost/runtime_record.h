@@ -7,11 +7,14 @@
 ///   order of choice for (framework, device)      interval         basis
 ///   record of its device kind                    as fitted        interpolated
 ///   record of its generation                     as fitted        interpolated
-///   record of the framework that stands in       log doubled      extrapolated
+///   framework that stands in, its generation     log doubled      extrapolated
+///   the framework, nearest NVIDIA generation     log doubled      extrapolated
+///   framework that stands in, nearest one        log doubled      extrapolated
 ///   none: RuntimeCosts{}                         uncalibrated     analytic
 ///
-/// Megatron-LM and NeMo run the same kernels and stand in for each other, with compute_factor 1 and
-/// the memory of their own framework row.
+/// Megatron-LM and NeMo run the same kernels and stand in for each other, Megatron-LM of 2021 for
+/// Megatron-DeepSpeed, with compute_factor 1. The memory constants of a record that is not the
+/// framework's own on its generation are not taken: its rules' are.
 #include <optional>
 #include <span>
 #include <string>

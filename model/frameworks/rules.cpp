@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/frameworks/rules.h"
 
+#include <algorithm>
+
 #include "core/contracts.h"
 #include "model/frameworks/tables.h"
 
@@ -42,6 +44,21 @@ const FrameworkRules& rules_of(Framework framework) {
     }
   }
   contract_violated("EXPECTS", "framework is one of the enumerators", __FILE__, __LINE__);
+}
+
+double wire_bytes(DType precision) { return bytes_per_element(precision) >= 4 ? 4 : 2; }
+
+const FrameworkRules& rules_of(Framework framework, DType precision) {
+  if (wire_bytes(precision) < 4) return rules_of(framework);
+  static const std::array<FrameworkRules, kFrameworkCount> kWide = [] {
+    std::array<FrameworkRules, kFrameworkCount> all;
+    for (std::size_t i = 0; i < kFrameworkCount; ++i) {
+      all[i] = rules_of(static_cast<Framework>(i));
+      all[i].reduce_bytes.value = std::max(all[i].reduce_bytes.value, 4.0);
+    }
+    return all;
+  }();
+  return kWide[static_cast<std::size_t>(framework)];
 }
 
 std::optional<Framework> framework_from(std::string_view name) {

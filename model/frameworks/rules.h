@@ -104,6 +104,11 @@ struct FrameworkRules {
 };
 
 [[nodiscard]] const FrameworkRules& rules_of(Framework);
+/// The same as they hold in a precision: where tensors have 4 bytes, gradients reduce in 4.
+[[nodiscard]] const FrameworkRules& rules_of(Framework, DType precision);
+/// Bytes of an activation or a gathered parameter on the wire: 4 where the precision stores 4
+/// (fp32, tf32), else 2; frameworks send fp8 tensors in their 16-bit form.
+[[nodiscard]] double wire_bytes(DType precision);
 [[nodiscard]] std::optional<Framework> framework_from(std::string_view name);
 
 /// States by framework and precision (formulas of the cited papers and code).

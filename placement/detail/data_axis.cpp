@@ -28,7 +28,7 @@ DataAxis::DataAxis(const PlanProblem& problem, const Mesh& mesh, const Layout& l
   const Workload& w = *problem.workload;
   state_ = layout.states ? *layout.states
                          : state_bytes(mesh.rules().framework, w.precision, w.optimizer).value;
-  compute_bytes_ = w.precision == DType::kFp32 ? 4.0 : 2.0;
+  compute_bytes_ = wire_bytes(w.precision);
   if (layout.sharding_stage < 3 || (shards <= 1 && expert_shards <= 1)) return;
   const FrameworkRules& rules = mesh.rules();
   const int unit = std::max(1, rules.gather_layers.value);

@@ -27,7 +27,7 @@ double range(const std::vector<double>& prefix, int first, int last) {
 }  // namespace
 
 Mesh::Mesh(const PlanProblem& problem, const ShardDegrees& degrees, Framework framework)
-    : degrees_(degrees), rules_(&rules_of(framework)) {
+    : degrees_(degrees), rules_(&rules_of(framework, problem.workload->precision)) {
   EXPECTS(problem.costs != nullptr);
   const ModelGraph& graph = *problem.graph;
   runtime_ = problem.costs->runtime(framework);
@@ -67,10 +67,10 @@ Mesh::Mesh(const PlanProblem& problem, const ShardDegrees& degrees, Framework fr
   const bool scattered = degrees.sequence_parallel || rules_->scatter_gather_p2p.value;
   const double share =
       static_cast<double>(degrees.microbatch) / degrees.context / (scattered ? degrees.tensor : 1);
-  const DType wire = problem.workload->precision == DType::kFp32 ? DType::kFp32 : DType::kBf16;
+  const double wire = wire_bytes(problem.workload->precision);
   boundary_.reserve(problem.cut_elements.size());
   for (const double elements : problem.cut_elements) {
-    boundary_.push_back(bytes_from(elements * share * bytes_per_element(wire)));
+    boundary_.push_back(bytes_from(elements * share * wire));
   }
   tied_parameters_ = graph.tied_embedding ? graph.tied_parameters / degrees.tensor : 0.0;
 }
@@ -148,7 +148,7 @@ void Mesh::rank_layers(std::span<const StageRange> stages, int rank, int pipelin
 
 WholeTimes::WholeTimes(const PlanProblem& problem, Framework framework)
     : problem_(&problem),
-      rules_(&rules_of(framework)),
+      rules_(&rules_of(framework, problem.workload->precision)),
       runtime_(problem.costs->runtime(framework)),
       layers_(problem.graph->kinds.size(), 0) {
   for (const Layer& layer : problem.graph->layers) {

@@ -106,12 +106,12 @@ std::string gantt(const LoweredStep& step, const StepResult& result, const Gantt
       a = n - half;
     }
     names[a].resize(label, ' ');
-    out += names[a] + "  " + text_of(compute[a], width) + "\n";
+    out.append(names[a]).append("  ").append(text_of(compute[a], width)).append("\n");
     const std::string stream = text_of(data[a], width);
     if (stream.find_first_not_of('.') != std::string::npos) {
       std::string under = "  dp";
       under.resize(label, ' ');
-      out += under + "  " + stream + "\n";
+      out.append(under).append("  ").append(stream).append("\n");
     }
   }
   return out;

@@ -148,7 +148,7 @@ class Fit {
     for (; damping < kMostDamping; damping *= 4.0) {
       Matrix damped = normal;
       damped.diagonal() += damping * (normal.diagonal().array() + 1e-12).matrix();
-      const Vector next = space_.within_bounds(u + damped.ldlt().solve(gradient));
+      Vector next = space_.within_bounds(u + damped.ldlt().solve(gradient));
       if (loss(residuals(next)) < before) {
         damping = std::max(1e-9, damping / 8.0);
         return next;

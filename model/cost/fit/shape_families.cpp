@@ -55,7 +55,7 @@ std::vector<Knot> whole_tiles(const std::vector<Knot>& knots, int most) {
 
 /// Takes in the knot that is furthest off, again and again.
 std::vector<Knot> thinned(const std::vector<Knot>& all, double tolerance, int most) {
-  const std::vector<Knot> knots = whole_tiles(all, most);
+  std::vector<Knot> knots = whole_tiles(all, most);
   if (knots.size() < 3) return knots;
   std::vector<std::size_t> kept{0, knots.size() - 1};
   while (static_cast<int>(kept.size()) < most) {

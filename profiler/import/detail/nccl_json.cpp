@@ -137,7 +137,7 @@ std::vector<NcclBlock> read_lines(const SourceText& file, ImportStats& stats) {
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
     try {
-      const JsonFile json = JsonFile::parse(std::move(text), at_line(file.name, line));
+      const JsonFile json = JsonFile::parse(text, at_line(file.name, line));
       add_entry(blocks, json.root(), file.name, line);
     } catch (const InputError&) {
       stats.add("lines that are not JSON", Severity::kError, 1, at_line(file.name, line));
