@@ -49,7 +49,7 @@ class ShapeTable {
     std::int64_t m;
     double log_m, log_ratio;
   };
-  std::vector<Slot> slots_;  ///< a power of two of them, at most half full
+  std::vector<Slot> slots_ = std::vector<Slot>(1);  ///< a power of two, at most half full
   std::vector<Knot> knots_;
 };
 

@@ -262,17 +262,18 @@ TEST(UnitCalibrate, RefusesWhatIsNotNamedAndSaysWhatToDo) {
   const std::string device =
       ": the rates of the device are not known. Name a device kind of the "
       "catalogue when importing the profile";
-  EXPECT_EQ(told,
-            (std::vector<std::string>{
-                "ops on a device that is not named" + device,
-                "ops on a-new-one" + device,
-                "elementwise, fp16, bf16, fp8, fp4 and int8, on a100-sxm-80g: only 5 sizes were "
-                "measured. Measure 8 sizes or more, over a factor of a hundred",
-                "collectives of a: 63 rows cross a fabric that the profile does not name. Name it "
-                "when importing (--fabric, --fabric-internode)",
-                "collectives on a-new-fabric, intranode: no machine with it was named, so its "
-                "hardware rate is not known. Name one (--platform)",
-            }));
+  const std::string few =
+      "elementwise, fp16, bf16, fp8, fp4 and int8, on a100-sxm-80g: only 5 sizes were measured. "
+      "Measure 8 sizes or more, over a factor of a hundred";
+  const std::string unnamed =
+      "collectives of a: 63 rows cross a fabric that the profile does not name. Name it when "
+      "importing (--fabric, --fabric-internode)";
+  const std::string unknown =
+      "collectives on a-new-fabric, intranode: no machine with it was named, so its hardware rate "
+      "is not known. Name one (--platform)";
+  const std::vector<std::string> expected{"ops on a device that is not named" + device,
+                                          "ops on a-new-one" + device, few, unnamed, unknown};
+  EXPECT_EQ(told, expected);
 }
 
 TEST(UnitCalibrate, RowsAreLeftOutByRuleAndCounted) {
