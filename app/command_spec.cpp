@@ -194,12 +194,16 @@ CommandSpec simulate_spec() {
   CommandSpec spec{
       "simulate",
       "one step of a plan with its links shared",
-      "simulate PLAN.json | simulate --model FILE --platform NAME ... --tensor T ...",
+      "simulate PLAN.json | simulate --model FILE --platform NAME ... --tensor T ... | simulate "
+      "--replay TRACE...",
       "Runs one step of a plan through SimGrid, where communications that meet on a link share it, "
       "and prints when everything happens: the critical path, the busiest links, idle time, a "
       "chart, and how much later than the closed form of predict it ends. Replicas that behave "
-      "alike are simulated once. Needs the program towtank-sim (libsimgrid-dev).",
-      {"PLAN.json"},
+      "alike are simulated once. With --replay the step is one that was recorded, from the traces "
+      "of "
+      "its ranks: as it was, or with ranks that are slower or faster (--straggler). Needs the "
+      "program towtank-sim (libsimgrid-dev).",
+      {"PLAN.json|TRACE..."},
       question_options(),
       {}};
   append(spec.options, plan_key_options());
@@ -218,6 +222,13 @@ CommandSpec simulate_spec() {
         "(node 3=10 GB/s; node 3 rail 0 up=...); with ,burst=64 MiB it comes at random times",
         ValueKind::kText},
        {"--seed", "N", kHow, "of those random times (default 1)", ValueKind::kText},
+       {"--replay", "", kHow, "simulate a step of these traces, which `towtank import` can read",
+        ValueKind::kNone},
+       {"--step", "N", kHow, "which step of the traces, from 0 (default: that of median length)",
+        ValueKind::kText},
+       {"--step-marker", "TEXT", kHow,
+        "annotations of the traces whose name begins so are steps (default ProfilerStep#)",
+        ValueKind::kText},
        {"--links", "", kOutput, "every link that is used, not only the busiest", ValueKind::kNone},
        {"--trace", "FILE", kOutput, "write a trace for Perfetto or chrome://tracing",
         ValueKind::kFile},
@@ -233,6 +244,9 @@ CommandSpec simulate_spec() {
       {"simulate --model examples/models/llama-3-8b/config.json --platform dgx-h100 --devices 32 "
        "--sequence 8192 --global-batch 64 --background node=30%",
        "others take up to 30 % of every network port"},
+      {"simulate --replay examples/traces/rank0.json examples/traces/rank1.json --straggler "
+       "rank=1,slowdown=0.8",
+       "a recorded step, if its slow rank were as fast as the other"},
   };
   return spec;
 }

@@ -7,6 +7,7 @@
 #include "app/asked_plan.h"
 #include "app/disturbances.h"
 #include "app/infeasible.h"
+#include "app/replay_command.h"
 #include "app/simulation_report.h"
 #include "core/text.h"
 #include "core/unit_text.h"
@@ -49,6 +50,12 @@ LowerOptions read_lowering(const ArgumentReader& arguments, bool contention, int
 Outcome run_simulate(const Arguments& parsed, const Terminal& terminal) {
   Faults faults;
   const ArgumentReader arguments(parsed, faults);
+  if (arguments.flag("--replay")) return run_replay(parsed, terminal);
+  if (parsed.positionals.size() > 1) {
+    faults.add({in_quotes(parsed.positionals[1]), "is not expected here", "one plan is simulated",
+                "Traces are replayed with --replay."});
+  }
+  faults.throw_if_any();
   SimulateOptions options;
   options.contention = arguments.choice("--contention", kOnOff).value_or(0) == 0;
   AskedPlan asked = read_asked_plan(parsed, arguments, kBesideFile, faults);

@@ -81,6 +81,7 @@ std::string task_text(const Task& task) {
     case Label::kReduce:
     case Label::kGather:
     case Label::kBucketReady:
+    case Label::kCollective:
       return task.part < 0 ? label : label + " " + std::to_string(task.part);
     case Label::kTiedReduce:
     case Label::kNorm:
@@ -88,6 +89,8 @@ std::string task_text(const Task& task) {
     case Label::kHostGap:
     case Label::kInput:
     case Label::kJoin:
+    case Label::kKernel:
+    case Label::kHostCall:
       return label;
   }
   contract_violated("EXPECTS", "a known label", __FILE__, __LINE__);

@@ -71,10 +71,14 @@ enum class Label : std::uint8_t {
   kHostGap,
   kInput,
   kJoin,
+  kKernel,      ///< replay: a kernel, copy or fill of a trace
+  kCollective,  ///< replay: a collective of a trace
+  kHostCall,    ///< replay: a call of the host, and what it does before the next one
 };
-inline constexpr std::array<std::string_view, 15> kLabelNames{
-    "F",    "B",         "I",         "W",        "send",     "bucket ready", "reduce", "gather",
-    "tied", "grad norm", "optimizer", "exchange", "host gap", "input",        "join"};
+inline constexpr std::array<std::string_view, 18> kLabelNames{
+    "F",        "B",      "I",    "W",         "send",       "bucket ready",
+    "reduce",   "gather", "tied", "grad norm", "optimizer",  "exchange",
+    "host gap", "input",  "join", "kernel",    "collective", "host call"};
 
 /// Seconds of one task by component; sums to its duration.
 using TimeSplit = std::array<double, kComponentCount>;

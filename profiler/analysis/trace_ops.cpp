@@ -64,7 +64,7 @@ class OpFinder {
       auto signature =
           op_signature(trace_.name_of(event), trace_.inputs[static_cast<std::size_t>(event.inputs)],
                        engine >= 0);
-      if (signature) return {e, std::move(signature)};
+      if (signature) return {e, signature};
     }
     return {};
   }

@@ -9,7 +9,7 @@
 namespace towtank {
 namespace {
 
-constexpr std::string_view kLetters = "FBIWOxsr";
+constexpr std::string_view kLetters = "FBIWOxsrkc";
 
 /// Index into kLetters; -1: not drawn.
 int letter_of(const Task& task) {
@@ -34,7 +34,12 @@ int letter_of(const Task& task) {
     case Label::kTiedReduce:
     case Label::kNorm:
       return 7;
+    case Label::kKernel:
+      return 8;
+    case Label::kCollective:
+      return 9;
     case Label::kBucketReady:
+    case Label::kHostCall:
     case Label::kHostGap:
     case Label::kInput:
     case Label::kJoin:

@@ -5,6 +5,7 @@
 ///
 ///   F forward   B backward   I input gradient   W weight gradient   O optimizer
 ///   x exchange between nodes   s synchronous send   r reduce, gather   . nothing
+///   of a replayed trace: k kernel   c collective
 #include <string>
 
 #include "sim/step_result.h"

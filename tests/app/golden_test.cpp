@@ -103,6 +103,12 @@ TEST(GoldenCommands, ImportTraces) {
   expect_output("import-traces.json", traces + " --json --device h100-sxm-80g --fabric nvlink4");
 }
 
+TEST(GoldenCommands, ReplayOfTraces) {
+  expect_output("simulate-replay.txt",
+                "simulate --replay examples/traces/rank0.json examples/traces/rank1.json "
+                "--straggler rank=1,slowdown=0.8");
+}
+
 TEST(GoldenCommands, PlatformsShow) {
   expect_output("platforms-show-dgx-h100.txt", "platforms show dgx-h100");
 }
