@@ -68,11 +68,17 @@ Flop hardware_work(const Mesh& mesh, const Layout& layout) {
     mesh.for_each_kind(range, [&](std::size_t k, int n) {
       work += n * (mesh.cost(k).work_forward.value + mesh.cost(k).work_backward.value);
     });
-    StageRange full = range;
-    full.last = range.first + range.full;
-    full.has_first = full.has_last = false;
-    mesh.for_each_kind(full,
-                       [&](std::size_t k, int n) { work += n * mesh.cost(k).work_forward.value; });
+    const auto add_rerun = [&](int first, int count, RecomputeMode mode) {
+      StageRange part = range;
+      part.first = first;
+      part.last = first + count;
+      part.has_first = part.has_last = false;
+      mesh.for_each_kind(part, [&](std::size_t k, int n) {
+        work += n * mesh.cost(k).recompute_work(mode, mesh.rules()).value;
+      });
+    };
+    add_rerun(range.first, range.full, RecomputeMode::kFull);
+    add_rerun(range.first + range.full, range.selective, RecomputeMode::kSelective);
   }
   const ShardDegrees& d = mesh.degrees();
   return Flop{work * layout.microbatches * layout.data * d.tensor * d.context};

@@ -4,8 +4,7 @@
 ///
 /// Best first: nodes (t, c, e, tau, b) are taken in the order of
 ///
-///     LB0 = B t c S / (b N)          S: forward and backward of all layers, one microbatch, one
-///     rank
+///     LB0 = B t c S / (b N)     S: forward and backward of all layers, one microbatch, one rank
 ///
 /// which is the time of a pipeline without bubble, data reduction or optimizer, and so never above
 /// the time of any plan over the node. A plan is costed only if its own bound (recurrence.h) beats

@@ -6,8 +6,7 @@
 ///   axis             admissible values
 ///   t                check_shard; at most the devices of a node unless allowed beyond
 ///   c                powers of two with s % (2c) = 0 and at least 1,024 tokens a rank; a pin may
-///   be
-///                    any that divides
+///                    be any that divides
 ///   e, tau           e divides the experts; tau in {1, t}; (D c t) % (e tau) = 0
 ///   p                divides N / (t c); p v <= layers
 ///   D                N / (t c p); B % D = 0
@@ -17,6 +16,7 @@
 ///   sharding stage   what the framework has (0 or 1 in a pipeline unless it allows more); 0 only
 ///                    where D c = 1, because stage 1 has its traffic and less memory
 ///   sequence par.    with t > 1 wherever the framework has it, for the same reason
+///
 /// A pin keeps one value of an axis. Recomputation is not an axis: the least that fits is solved
 /// for.
 #include <functional>

@@ -66,6 +66,24 @@ void check_batch(const PlanProblem& p, const Pins& pins, std::vector<std::string
   }
 }
 
+/// Interleaving takes microbatches in rounds of p: m = B / (D b) is to be a multiple of it.
+void check_interleaving(const PlanProblem& p, const Pins& pins, std::vector<std::string>& out) {
+  if (pins.stages_per_rank.value_or(1) <= 1) return;
+  if (pins.pipeline && *pins.pipeline == 1) {
+    out.push_back("stages_per_rank=" + n(*pins.stages_per_rank) + " needs a pipeline");
+    return;
+  }
+  if (!pins.pipeline || !pins.tensor || !pins.microbatch) return;
+  const int inner = *pins.tensor * *pins.pipeline * pins.context.value_or(1);
+  if (p.devices() % inner != 0) return;
+  const std::int64_t samples = (p.devices() / inner) * std::int64_t{*pins.microbatch};
+  const std::int64_t batch = p.workload->global_batch;
+  if (batch % samples != 0 || (batch / samples) % *pins.pipeline == 0) return;
+  out.push_back(
+      "interleaving needs microbatches a replica in multiples of pipeline=" + n(*pins.pipeline) +
+      ", here are " + n(batch / samples) + " with context=" + n(pins.context.value_or(1)));
+}
+
 void check_layers(const PlanProblem& p, Framework framework, const Pins& pins,
                   std::vector<std::string>& out) {
   ShardDegrees d;
@@ -123,6 +141,7 @@ std::vector<std::string> why_empty(const PlanProblem& problem, Framework framewo
   check_batch(problem, pins, out);
   check_layers(problem, framework, pins, out);
   check_framework(framework, pins, out);
+  check_interleaving(problem, pins, out);
   if (!out.empty()) return out;
   out.push_back("no split of " + n(problem.devices()) +
                 " devices over tensor, pipeline, data and "

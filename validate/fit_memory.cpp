@@ -2,6 +2,7 @@
 #include "validate/fit_memory.h"
 
 #include <Eigen/Dense>
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -11,6 +12,7 @@ namespace towtank {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+// Assumed: what measurements of one run differ by, and how far the documented values may be off.
 constexpr double kHuber = 0.05;  // relative error beyond which a row pulls with constant force
 constexpr double kFactorWidth = 0.15;  // prior widths
 constexpr double kContextWidth = 3.0;  // GiB

@@ -21,8 +21,9 @@ struct Prior {
   const char* name;
   double mean, width;  ///< of the logarithm
 };
-// Means are the documented values; widths let a factor move by a few tens of percent and a gap by
-// an order of magnitude before the prior weighs as much as one group of cases.
+// Means are the documented values (op_parameters.h; host costs assumed); widths, assumed, let a
+// factor move by a few tens of percent and a gap by an order of magnitude before the prior weighs as
+// much as one group of cases.
 using Priors = std::array<Prior, kConstants>;
 const Priors kDocumented{{{"compute_factor", 0.0, 0.25},
                           {"attention_factor", 0.0, 0.5},

@@ -2,8 +2,8 @@
 #pragma once
 /// The constants of a framework on one generation of devices, fitted on whole training steps.
 ///
-///   minimise  sum_i w_i rho(log measured_i - log predicted_i(theta)) + sum_j ((theta_j -
-///   mu_j)/s_j)^2
+///   minimise  sum_i w_i rho(log measured_i - log predicted_i(theta))
+///             + sum_j ((theta_j - mu_j) / s_j)^2
 ///
 ///   theta     log of compute_factor, attention_factor, host_per_kernel, per_microbatch, per_step
 ///   w_i       1 / cases of i's group: a long sweep counts as one group

@@ -11,10 +11,10 @@
 ///   the one with most rows
 ///   none                                              analytic: documented parameters
 ///
-///   fabric                                            basis
-///   same kind, level, topology and devices a node     interpolated, extrapolated beyond its
-///   payloads same kind and level, else different               extrapolated: the share of its
-///   largest group none                                              analytic
+///   fabric                                           basis
+///   same kind, level, topology and devices a node    interpolated, extrapolated beyond its payloads
+///   same kind and level, else different              extrapolated: the share of its largest group
+///   none                                             analytic
 ///
 /// Gathers, scatters and broadcasts without a record of their own take that of all-reduces; their
 /// basis is extrapolated. So is that of optimizers, which take element-wise ops'.

@@ -43,6 +43,7 @@ Compute add_ops(LayerCost& out, const LocalLayer& layer, const CostModel& costs,
     out.compute_forward[kind] += forward;
     out.compute_backward[kind] += input_grad + weight_grad;
     out.rerun[index_of(op.op->group)] += forward;
+    out.rerun_work[index_of(op.op->group)] += op.forward.work;
     out.work_forward += op.forward.work;
     out.work_backward += op.input_grad.work + op.weight_grad.work;
   }
@@ -85,6 +86,18 @@ void add_collectives(LayerCost& out, const LocalLayer& layer, const Compute& com
       std::max(Seconds{0}, hidden - compute.weight_grad);
 }
 
+/// The sum of the groups that selective recomputation repeats.
+template <class Q>
+Q selected(const std::array<Q, kRecomputeGroupCount>& groups, const FrameworkRules& rules) {
+  Q sum;
+  for (std::size_t g = 0; g < kRecomputeGroupCount; ++g) {
+    if ((rules.selective_groups.value >> g & 1U) == 0U) continue;
+    const bool mlp = g == index_of(RecomputeGroup::kMlp);
+    sum += (mlp ? 1.0 - rules.selective_mlp_kept.value : 1.0) * groups[g];
+  }
+  return sum;
+}
+
 }  // namespace
 
 Seconds LayerCost::recompute(RecomputeMode mode, const FrameworkRules& rules) const {
@@ -93,15 +106,20 @@ Seconds LayerCost::recompute(RecomputeMode mode, const FrameworkRules& rules) co
       return {};
     case RecomputeMode::kFull:
       return forward;
-    case RecomputeMode::kSelective: {
-      Seconds sum;
-      for (std::size_t g = 0; g < kRecomputeGroupCount; ++g) {
-        if ((rules.selective_groups.value >> g & 1U) == 0U) continue;
-        const bool mlp = g == index_of(RecomputeGroup::kMlp);
-        sum += (mlp ? 1.0 - rules.selective_mlp_kept.value : 1.0) * rerun[g];
-      }
-      return sum;
-    }
+    case RecomputeMode::kSelective:
+      return selected(rerun, rules);
+  }
+  return {};
+}
+
+Flop LayerCost::recompute_work(RecomputeMode mode, const FrameworkRules& rules) const {
+  switch (mode) {
+    case RecomputeMode::kNone:
+      return {};
+    case RecomputeMode::kFull:
+      return work_forward;
+    case RecomputeMode::kSelective:
+      return selected(rerun_work, rules);
   }
   return {};
 }

@@ -24,10 +24,10 @@
 ///   tiles       batch * ceil(m/T) * ceil(n/T), T = 128: a device works on whole tiles
 ///   P, idle     multiprocessors; the share of them that the last wave of tiles leaves without work
 ///   a, A        largest power of two that divides n and k (n alone in a weight gradient), at most
-///   A = 32 bytes of elements k_half      depth of a product that takes as long as starting and
-///   storing a tile n_half      keys at which fused attention reaches half of its share; k_half'
-///   the same of head
-///               width
+///               A = 32 bytes of elements
+///   k_half      depth of a product that takes as long as starting and storing a tile
+///   n_half      keys at which fused attention reaches half of its share
+///   k_half'     the same of head width
 ///
 /// Monotone in m, in n and k of equal alignment, in work and traffic; never faster than work / peak
 /// or traffic / bandwidth; a device that is faster in any rate is never slower. Not modelled:

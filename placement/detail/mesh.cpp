@@ -2,6 +2,7 @@
 #include "placement/detail/mesh.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/contracts.h"
 

@@ -122,5 +122,21 @@ TEST(UnitFrameworkRules, FrameworksDifferWhereTheirSourcesSay) {
   EXPECT_EQ(deepspeed.bucket_bytes.value, (Bytes{1'000'000'000}));
 }
 
+// A gradient of fp32 training has 4 bytes wherever it travels; a framework that reduces 16-bit
+// gradients in fp32 goes on doing so.
+TEST(UnitFrameworkRules, WideFormatsTravelWhole) {
+  EXPECT_EQ(wire_bytes(DType::kFp32), 4);
+  EXPECT_EQ(wire_bytes(DType::kTf32), 4);
+  EXPECT_EQ(wire_bytes(DType::kBf16), 2);
+  EXPECT_EQ(wire_bytes(DType::kFp8), 2);
+  for (std::size_t i = 0; i < kFrameworkCount; ++i) {
+    const auto framework = static_cast<Framework>(i);
+    const double narrow = rules_of(framework).reduce_bytes.value;
+    EXPECT_EQ(rules_of(framework, DType::kFp32).reduce_bytes.value, 4) << kFrameworkNames[i];
+    EXPECT_EQ(rules_of(framework, DType::kTf32).reduce_bytes.value, 4) << kFrameworkNames[i];
+    EXPECT_EQ(rules_of(framework, DType::kFp16).reduce_bytes.value, narrow) << kFrameworkNames[i];
+  }
+}
+
 }  // namespace frameworks_rules_test
 }  // namespace towtank
