@@ -150,7 +150,9 @@ std::vector<int> sharding_values(const FrameworkRules& rules, const Pins& pins, 
     return out;
   }
   if (shards <= 1) return {0};
-  for (int z = std::min(1, highest); z <= highest; ++z) out.push_back(z);
+  // A whole all-reduce hides behind backward where the gather of stage 1 would be exposed.
+  const bool whole_hides = rules.overlap_grad_reduce.value && !rules.overlap_param_gather.value;
+  for (int z = whole_hides ? 0 : std::min(1, highest); z <= highest; ++z) out.push_back(z);
   return out;
 }
 

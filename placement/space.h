@@ -14,7 +14,8 @@
 ///   v                > 1 only where p > 1 and m % p = 0; one v per distinct chunk size
 ///   schedule         what the framework has; interleaved where v > 1
 ///   sharding stage   what the framework has (0 or 1 in a pipeline unless it allows more); 0 only
-///                    where D c = 1, because stage 1 has its traffic and less memory
+///                    where D c = 1, because stage 1 has its traffic and less memory, or where
+///                    the framework hides reductions but not stage 1's gathers
 ///   sequence par.    with t > 1 wherever the framework has it, for the same reason
 ///
 /// A pin keeps one value of an axis. Recomputation is not an axis: the least that fits is solved

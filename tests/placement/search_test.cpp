@@ -80,6 +80,22 @@ TEST(LawSearch, EveryPlanOfTheSpaceIsValid) {
   }
 }
 
+// DeepSpeed hides gradient reductions but not the gather of stage 1 (its rules): states that fit
+// whole are faster whole.
+TEST(LawSearch, StatesStayWholeWhereTheirGatherWouldBeExposed) {
+  const Question question(testing::gpt2_config(768, 12, 12, 50257, 1024), "dgx-a100-80g", 16, 1024,
+                          64);
+  SearchOptions options;
+  options.framework = Framework::kDeepSpeed;
+  const SearchResult result = question.best_first(options);
+  ASSERT_FALSE(result.plans.empty());
+  const RankedPlan& first = result.plans[0];
+  EXPECT_EQ(first.plan.sharding_stage, 0) << short_text(first.plan);
+  Plan sharded = first.plan;
+  sharded.sharding_stage = 1;
+  EXPECT_GT(question.predict(sharded).step_time.value, first.prediction.step_time.value);
+}
+
 TEST(LawSearch, TheStepIsTheSumOfItsParts) {
   const Question question(testing::llama_70b(), "dgx-h100", 64, 8192, 128);
   SearchOptions options;
