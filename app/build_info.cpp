@@ -8,6 +8,8 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "platforms/catalogue.h"
+#include "profiler/import/chakra/chakra_reader.h"
+#include "profiler/import/nsys/nsys_reader.h"
 #include "sim/simulate.h"
 
 namespace towtank {
@@ -48,6 +50,13 @@ std::vector<Component> find_components() {
       {"SimGrid", simulates,
        simulates ? "simulate: shared links, through towtank-sim"
                  : "towtank-sim is not here: install libsimgrid-dev and build again"},
+      {"SQLite", reads_nsys(),
+       reads_nsys() ? "import: traces of Nsight Systems"
+                    : "import reads no trace of Nsight Systems: install libsqlite3-dev and build "
+                      "again"},
+      {"protobuf", reads_chakra(),
+       reads_chakra() ? "import: Chakra execution traces"
+                      : "import reads no Chakra trace: install libprotobuf-dev and build again"},
       {"libtorch", false, "running plans and measuring layers is not part of this version"},
       {"CUPTI", false, "measuring kernels is not part of this version"},
       {"NCCL", false, "measuring collectives is not part of this version"},

@@ -191,7 +191,8 @@ CommandSpec import_spec() {
       "import",
       "turn measurements into a profile",
       "import FILE... [--mapping NAME|FILE] [options] [-o profile.json]",
-      "Reads traces of PyTorch's profiler (Kineto; plain, .gz or in an archive; one file a rank), "
+      "Reads traces of PyTorch's profiler (Kineto; plain, .gz or in an archive; one file a rank) "
+      "and of Nsight Systems (.sqlite), execution traces (PyTorch .json, Chakra .et), "
       "nccl-tests, rccl-tests or all_reduce_bench.py output, or tables of durations through a "
       "mapping that says which columns are what, and writes a profile, which `towtank calibrate` "
       "fits. Of traces it prints the step and what it is spent on, the rates that ops and "

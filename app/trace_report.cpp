@@ -2,6 +2,7 @@
 #include "app/trace_report.h"
 
 #include <algorithm>
+#include <map>
 
 #include "app/import_command.h"
 #include "app/text_table.h"
@@ -195,7 +196,43 @@ std::string ranks_table(const TraceSummary& summary) {
   return out;
 }
 
+bool is_timed(const JobTrace& job) {
+  return std::any_of(job.ranks.begin(), job.ranks.end(),
+                     [](const RankTrace& rank) { return rank.trace.timed; });
+}
+
+/// What execution traces hold: ops, and collectives as their ops name them.
+std::string untimed_tables(const JobTrace& job) {
+  std::map<std::string, long> ops;
+  std::map<std::pair<std::string, std::int64_t>, long> collectives;
+  for (const RankTrace& rank : job.ranks) {
+    for (const TraceEvent& e : rank.trace.events) {
+      if (e.category == TraceCategory::kCpuOp) ++ops[rank.trace.name_of(e)];
+    }
+    for (const TraceCollective& c : rank.trace.collectives) {
+      ++collectives[{c.name, c.in_elements}];
+    }
+  }
+  std::vector<std::pair<std::string, long>> most(ops.begin(), ops.end());
+  std::stable_sort(most.begin(), most.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  if (most.size() > kMostOps) most.resize(kMostOps);
+  TextTable op_table({{"op", Align::kLeft, 0}, {"nodes", Align::kRight, 2}});
+  for (const auto& [name, count] : most) op_table.add_row({cut(name, 60), with_thousands(count)});
+  std::string out = most.empty() ? "" : "\n" + op_table.text();
+  if (collectives.empty()) return out;
+  TextTable table({{"collective", Align::kLeft, 0},
+                   {"put in by a rank", Align::kRight, 2},
+                   {"nodes", Align::kRight, 2}});
+  for (const auto& [key, count] : collectives) {
+    table.add_row(
+        {key.first, key.second >= 0 ? to_text(Bytes{key.second}) : "?", with_thousands(count)});
+  }
+  return out + "\n" + table.text();
+}
+
 std::string sentence(const JobTrace& job, const TraceSummary& summary) {
+  if (!is_timed(job)) return "An execution trace says what ran and after what, not when.";
   if (summary.device_events == 0) {
     return "No device event: these traces say what the host did, and no more.";
   }
@@ -260,8 +297,12 @@ std::string trace_text(const JobTrace& job, const TraceSummary& summary, const P
                       plural(static_cast<long>(profile.collectives.size()), "collective") +
                       ", times of the device alone",
                   kIndent);
-  out += step_text(summary) + layers_text(summary) + ops_table(summary) +
-         collectives_table(summary, expected) + ranks_table(summary);
+  if (is_timed(job)) {
+    out += step_text(summary) + layers_text(summary) + ops_table(summary) +
+           collectives_table(summary, expected) + ranks_table(summary);
+  } else {
+    out += untimed_tables(job);
+  }
   out += "\n" + wrapped(sentence(job, summary), 0);
   if (out.back() != '\n') out += '\n';
   return out;

@@ -99,7 +99,8 @@ std::string trace_json(const JobTrace& job, const TraceSummary& summary, const P
     files.push_back({{"file", rank.trace.name},
                      {"trace_format", rank.trace.format},
                      {"rank", rank.trace.rank ? Json(*rank.trace.rank) : Json(nullptr)},
-                     {"events", rank.trace.events.size()}});
+                     {"events", rank.trace.events.size()},
+                     {"timed", rank.trace.timed}});
   }
   Json out{{"format", "towtank-trace"},
            {"version", 1},

@@ -8,7 +8,7 @@ jobs=$(nproc)
 packages_of() {
   case $1 in
     run) echo cmake ninja-build g++ libfmt-dev nlohmann-json3-dev libcli11-dev libeigen3-dev libboost-dev \
-      zlib1g-dev ;;
+      zlib1g-dev libsqlite3-dev libprotobuf-dev ;;
     test) echo libgtest-dev libgmock-dev libbenchmark-dev libsimgrid-dev libtorch-dev libgloo-dev \
       libopenblas0-pthread ;;
     bench) echo libbenchmark-dev ;;

@@ -139,10 +139,14 @@ class Finder {
       const auto size = tensor_element_bytes(said->dtype);
       if (!size) return;
       // The gathered side: of an all-gather what comes out.
-      const bool gathers = out.op == Collective::kAllGather;
-      const std::int64_t count =
-          gathers ? std::max(said->out_elements, said->in_elements) : said->in_elements;
-      return set(static_cast<double>(count) * *size);
+      double count = static_cast<double>(said->in_elements);
+      if (out.op == Collective::kAllGather) {
+        if (said->out_elements < 0 && out.ranks < 1) return;
+        count = said->out_elements >= 0
+                    ? static_cast<double>(std::max(said->out_elements, said->in_elements))
+                    : count * out.ranks;
+      }
+      return set(count * *size);
     }
     const auto input = input_bytes(op);
     if (!input) return;

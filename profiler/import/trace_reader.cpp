@@ -2,7 +2,9 @@
 #include "profiler/import/trace_reader.h"
 
 #include "core/input_error.h"
+#include "profiler/import/chakra/chakra_reader.h"
 #include "profiler/import/kineto/kineto_reader.h"
+#include "profiler/import/nsys/nsys_reader.h"
 
 namespace towtank {
 namespace {
@@ -20,6 +22,9 @@ constexpr std::size_t kHead = 64 << 10;
 std::vector<std::unique_ptr<TraceReader>> trace_readers() {
   std::vector<std::unique_ptr<TraceReader>> out;
   out.push_back(kineto_reader());
+  out.push_back(execution_trace_reader());
+  out.push_back(nsys_reader());
+  out.push_back(chakra_reader());
   return out;
 }
 

@@ -4,9 +4,9 @@
 ///
 ///   format                            reader                     file
 ///   Kineto, Chrome trace events       kineto/kineto_reader.h     .json, .json.gz
-///   PyTorch execution trace           chakra_json.h              .json
-///   Chakra execution trace            chakra_reader.h            .et (needs protobuf)
-///   Nsight Systems                    nsys_reader.h              .sqlite (needs SQLite)
+///   PyTorch execution trace           chakra/chakra_reader.h     .json
+///   Chakra execution trace            chakra/chakra_reader.h     .et (needs protobuf)
+///   Nsight Systems                    nsys/nsys_reader.h         .sqlite (needs SQLite)
 ///
 /// Readers are tolerant: what cannot be used is left out and counted in Trace::stats under its
 /// reason and severity, never dropped in silence. They throw InputError only where nothing of a
