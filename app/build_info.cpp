@@ -11,6 +11,7 @@
 #include "profiler/import/chakra/chakra_reader.h"
 #include "profiler/import/nsys/nsys_reader.h"
 #include "sim/simulate.h"
+#include "validate/run/launch.h"
 
 namespace towtank {
 namespace {
@@ -45,6 +46,7 @@ BuildInfo make_info() {
 /// What this build can do; the worker that simulates is a program of its own.
 std::vector<Component> find_components() {
   const bool simulates = !find_worker().empty();
+  const bool runs = !find_runtime().empty();
   return {
       {"closed form", true, "plan, predict: step time, memory and cost without a device"},
       {"SimGrid", simulates,
@@ -57,7 +59,9 @@ std::vector<Component> find_components() {
       {"protobuf", reads_chakra(),
        reads_chakra() ? "import: Chakra execution traces"
                       : "import reads no Chakra trace: install libprotobuf-dev and build again"},
-      {"libtorch", false, "running plans and measuring layers is not part of this version"},
+      {"libtorch", runs,
+       runs ? "run: plans with real processes, through towtank-runtime"
+            : "towtank-runtime is not here: install libtorch-dev and libgloo-dev, build again"},
       {"CUPTI", false, "measuring kernels is not part of this version"},
       {"NCCL", false, "measuring collectives is not part of this version"},
   };

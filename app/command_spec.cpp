@@ -5,6 +5,7 @@
 
 #include "app/calibrate_command.h"
 #include "app/import_command.h"
+#include "app/run_command.h"
 #include "app/validate_command.h"
 #include "model/frameworks/rules.h"
 #include "model/memory/memory.h"
@@ -288,8 +289,9 @@ CommandSpec model_spec() {
 
 std::vector<CommandSpec> make_specs() {
   const OptionSpec json{"--json", "", kOutput, "as JSON", ValueKind::kNone};
-  std::vector<CommandSpec> specs{plan_spec(),  predict_spec(), simulate_spec(),  platforms_spec(),
-                                 model_spec(), import_spec(),  calibrate_spec(), validate_spec()};
+  std::vector<CommandSpec> specs{plan_spec(),   predict_spec(),   simulate_spec(),
+                                 run_spec(),    platforms_spec(), model_spec(),
+                                 import_spec(), calibrate_spec(), validate_spec()};
   specs.push_back({"doctor",
                    "what this build can do, and what is missing",
                    "doctor [--json]",

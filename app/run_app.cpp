@@ -8,6 +8,7 @@
 #include "app/commands.h"
 #include "app/help.h"
 #include "app/import_command.h"
+#include "app/run_command.h"
 #include "app/simulate_command.h"
 #include "app/validate_command.h"
 #include "core/contracts.h"
@@ -27,6 +28,7 @@ Outcome dispatch(const Arguments& arguments, const Terminal& terminal) {
   if (name == "plan") return run_plan(arguments, terminal);
   if (name == "predict") return run_predict(arguments, terminal);
   if (name == "simulate") return run_simulate(arguments, terminal);
+  if (name == "run") return run_run(arguments, terminal);
   if (name == "platforms") return run_platforms(arguments, terminal);
   if (name == "model") return run_model(arguments, terminal);
   if (name == "import") return run_import(arguments, terminal);

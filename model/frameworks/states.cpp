@@ -93,6 +93,16 @@ Cell<StateBytes> fsdp_states(DType precision, double moments) {
   contract_violated("EXPECTS", "precision is one of the enumerators", __FILE__, __LINE__);
 }
 
+/// The thin runtime computes with the fp32 parameters that it stores. It has no 16-bit mode: what
+/// one would hold is FSDP's.
+Cell<StateBytes> runtime_states(DType precision, double moments) {
+  Cell<StateBytes> states = fsdp_states(precision, moments);
+  if (states.value.gathered == full_precision(moments).gathered) {
+    states = {full_precision(moments), "validate/runtime/parameters.h"};
+  }
+  return states;
+}
+
 /// BF16_Optimizer keeps whole fp32 gradient accumulators beside the bf16 gradients.
 Cell<StateBytes> megatron_deepspeed_states(DType precision, double moments) {
   Cell<StateBytes> states = zero_states(precision, moments);
@@ -119,8 +129,9 @@ Cell<StateBytes> state_bytes(Framework framework, DType precision, OptimizerKind
       return zero_states(precision, moments);
     case Framework::kFsdp:
     case Framework::kTorchtitan:
-    case Framework::kTowtankRuntime:
       return fsdp_states(precision, moments);
+    case Framework::kTowtankRuntime:
+      return runtime_states(precision, moments);
   }
   contract_violated("EXPECTS", "framework is one of the enumerators", __FILE__, __LINE__);
 }

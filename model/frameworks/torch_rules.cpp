@@ -97,30 +97,52 @@ FrameworkRules fsdp_rules() {
 }
 
 FrameworkRules towtank_runtime_rules() {
+  constexpr std::string_view kLayers = "validate/runtime/layers.cpp";
+  constexpr std::string_view kOps = "validate/runtime/parallel_ops.cpp";
+  constexpr std::string_view kState = "validate/runtime/parameters.cpp";
+  constexpr std::string_view kTrainer = "validate/runtime/trainer.cpp";
   FrameworkRules r = torchtitan_rules();
   r.framework = Framework::kTowtankRuntime;
-  // Built on the same PyTorch calls; what the row above says of torchtitan's own code is assumed.
-  r.fused_attention.source = kAssumed;
-  r.dropout.source = kAssumed;
-  r.fused_cross_entropy.source = kAssumed;
-  r.logits_bytes.source = kAssumed;
-  r.loss_traffic.source = kAssumed;
-  r.loss_traffic_backward.source = kAssumed;
-  r.vocabulary_multiple.source = kAssumed;
-  r.highest_sharding_stage.source = kAssumed;
-  r.sharding_stage_3_with_pipeline.source = kAssumed;
-  r.reduce_bytes.source = kAssumed;
-  r.gather_layers.source = kAssumed;
-  r.reshard_after_forward.source = kAssumed;
-  r.reshard_in_pipeline.source = kAssumed;
-  r.tensor_overlap.source = kAssumed;
-  r.kv_replication.source = kAssumed;
-  r.distribute_saved.source = kAssumed;
-  r.optimizer_temporary.source = kAssumed;
-  r.optimizer_group.source = kAssumed;
-
-  r.selective_groups = {group_bits(RecomputeGroup::kAttentionCore), kAssumed};
-  r.selective_mlp_kept = {0, kAssumed};
+  r.fused_attention = {false, kLayers};
+  r.dropout = {false, "validate/run/model_shape.h"};
+  r.fused_cross_entropy = {true, kOps};
+  // fp32 logits, and their difference to the largest, which becomes probabilities and gradient.
+  r.logits_bytes = {8, kOps};
+  r.loss_traffic = {32,
+                    "validate/runtime/parallel_ops.cpp: maximum, difference, power, sum, share"};
+  r.loss_traffic_backward = {8, kOps};
+  r.vocabulary_multiple = {1, "validate/run/runnable.h: the vocabulary divides by t"};
+  r.highest_sharding_stage = {3, kState};
+  r.sharding_stage_3_with_pipeline = {true, kTrainer};
+  r.reduce_cadence_low = {ReduceCadence::kPerStep, kState};
+  r.reduce_cadence_high = {ReduceCadence::kPerMicrobatch, kState};
+  r.reduce_cadence_pipeline = {ReduceCadence::kPerMicrobatch, kState};
+  r.reduce_bytes = {4, kState};
+  r.bucket_bytes = {{0}, "validate/runtime/parameters.h: a layer is reduced at once"};
+  r.bucket_copies = {0, kState};
+  r.bucket_all_gradients = {false, "validate/runtime/parameters.cpp: reduced in place"};
+  r.overlap_grad_reduce = {true, kTrainer};
+  r.overlap_param_gather = {true, kState};
+  r.gather_layers = {1, kTrainer};
+  r.prefetch_units = {1, kTrainer};
+  r.live_parameters = {0, kTrainer};
+  r.reshard_after_forward = {true, kTrainer};
+  r.reshard_in_pipeline = {true, kTrainer};
+  r.tensor_overlap = {0, kOps};
+  r.async_p2p = {true, kTrainer};
+  r.async_p2p_interleaved = {true, kTrainer};
+  r.kv_replication = {false, "validate/run/runnable.h"};
+  r.scatter_gather_p2p = {false, kTrainer};
+  r.selective_groups = {group_bits(RecomputeGroup::kAttentionCore), kLayers};
+  r.selective_mlp_kept = {0, kLayers};
+  r.distribute_saved = {false, kTrainer};
+  // Each of eight element-wise operations reads and writes its operands.
+  r.optimizer_traffic = {84, kState};
+  r.optimizer_temporary = {4, kState};
+  r.optimizer_group = {1 << 20, kState};
+  r.context_bytes = {{166'000'000}, "measured: Debian's libtorch 1.13 before main"};
+  r.buffer_bytes = {{0}, kState};
+  r.reserved_factor = {1, "validate/runtime/memory_meter.cpp: counts what tensors hold"};
   return r;
 }
 

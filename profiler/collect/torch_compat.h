@@ -7,6 +7,10 @@
 #include <torch/types.h>
 #include <torch/version.h>
 
+/// c10::Allocator::allocate is const until torch 2.2.
+#define TOWTANK_ALLOCATE_IS_CONST \
+  (TORCH_VERSION_MAJOR < 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 3))
+
 namespace towtank::torch_compat {
 
 /// A build of torch for CUDA that sees a device.

@@ -30,4 +30,7 @@ struct RuntimeCommand {
 /// `version`: what this executable is linked with.
 [[nodiscard]] int run_version_command(const RuntimeWords& words, const RuntimeWorld& world);
 
+/// `run PLAN`: this process's rank of a plan, see trainer.h.
+[[nodiscard]] int run_run_command(const RuntimeWords& words, const RuntimeWorld& world);
+
 }  // namespace towtank

@@ -15,6 +15,12 @@ constexpr int kExitInternal = 1;
 constexpr int kExitBadInput = 2;
 
 constexpr std::array kCommands{
+    RuntimeCommand{"run",
+                   "PLAN [--steps N] [--warm-up N] [--seed N] [--learning-rate X] [--timeout S] "
+                   "[--fp64] [--record FILE] [--gradients STEM]",
+                   "this process's rank of a plan; RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT say "
+                   "which (torchrun, srun)",
+                   run_run_command},
     RuntimeCommand{"version", "", "what this program is linked with", run_version_command},
 };
 
