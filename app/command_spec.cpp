@@ -233,6 +233,7 @@ CommandSpec simulate_spec() {
        {"--links", "", kOutput, "every link that is used, not only the busiest", ValueKind::kNone},
        {"--trace", "FILE", kOutput, "write a trace for Perfetto or chrome://tracing",
         ValueKind::kFile},
+       {"--chart", "FILE", kOutput, "write a picture of the step (SVG)", ValueKind::kFile},
        {"--json", "", kOutput, "the result as JSON (docs/formats-sim.md) instead of text",
         ValueKind::kNone}});
   spec.examples = {
@@ -261,10 +262,16 @@ CommandSpec platforms_spec() {
       "machine of your own is a JSON file of the same form: `platforms show NAME --json` prints "
       "one to start from.",
       {"ACTION", "NAME"},
-      {{"--json", "", kOutput, "as JSON", ValueKind::kNone}},
+      {{"--devices", "N", kWhere,
+        "how many of them in the SimGrid file (default: all that there are)", ValueKind::kText},
+       {"--simgrid-xml", "FILE", kOutput,
+        "write the machine's devices and links as a platform file that SimGrid reads",
+        ValueKind::kFile},
+       {"--json", "", kOutput, "as JSON", ValueKind::kNone}},
       {{"platforms", "every machine in one table"},
        {"platforms show dgx-h100", "one machine"},
-       {"platforms show dgx-h100 --json", "its whole file"}}};
+       {"platforms show dgx-h100 --json", "its whole file"},
+       {"platforms show dgx-h100 --devices 16 --simgrid-xml -", "two nodes of it for SimGrid"}}};
 }
 
 CommandSpec model_spec() {

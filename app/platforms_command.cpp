@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "app/build_info.h"
 #include "app/commands.h"
 #include "app/report.h"
 #include "app/text_table.h"
@@ -9,6 +10,7 @@
 #include "core/unit_text.h"
 #include "platforms/catalogue.h"
 #include "platforms/platform_json.h"
+#include "sim/export/simgrid_xml.h"
 
 namespace towtank {
 namespace {
@@ -149,11 +151,42 @@ std::vector<Platform> catalogue() {
   return out;
 }
 
+/// The machine as a SimGrid platform file, with --devices of its devices or all of them.
+std::string xml_of(const Platform& platform, const ArgumentReader& reader) {
+  constexpr int kMost = 65'536;
+  const auto asked = reader.integer("--devices", 1, kMost);
+  const auto all = devices_of(platform);
+  if (!asked && (!all || *all > kMost)) {
+    reader.faults().add({"--devices", "is needed beside --simgrid-xml",
+                         printable(platform.name) + " has as many nodes as are asked for",
+                         "Write --devices 64, for instance"});
+  }
+  reader.faults().throw_if_any();
+  const int devices = asked.value_or(static_cast<int>(all.value_or(1)));
+  const ModelGraph no_model;
+  const Workload no_workload;
+  const auto problem = make_problem(no_model, no_workload, platform, devices);
+  if (const auto* few = std::get_if<TooManyDevices>(&problem)) {
+    throw InputError({"--devices", std::to_string(few->asked) + " are too many",
+                      printable(platform.name) + " has " + std::to_string(few->available), ""});
+  }
+  return simgrid_xml(std::get<PlanProblem>(problem),
+                     platform.name + ", " + std::to_string(devices) + " devices; towtank " +
+                         std::string(build_info().version));
+}
+
 }  // namespace
 
 Outcome run_platforms(const Arguments& arguments, const Terminal&) {
   Outcome outcome;
-  const bool json = arguments.flags.contains("--json");
+  Faults faults;
+  const ArgumentReader reader(arguments, faults);
+  const bool json = reader.flag("--json");
+  const auto xml = reader.text("--simgrid-xml");
+  if (xml && arguments.positionals.empty()) {
+    throw InputError({"--simgrid-xml", "needs a machine", "",
+                      "Write towtank platforms show NAME --simgrid-xml FILE"});
+  }
   if (arguments.positionals.empty()) {
     const std::vector<Platform> all = catalogue();
     outcome.out = json ? list_json(all) : list_text(all);
@@ -168,6 +201,7 @@ Outcome run_platforms(const Arguments& arguments, const Terminal&) {
         {"towtank platforms show", "needs a name", "", "towtank platforms lists the machines"});
   }
   const Platform platform = load_platform(arguments.positionals[1]);
+  if (xml) outcome.files.emplace_back(*xml, xml_of(platform, reader));
   outcome.out = json ? to_text(to_json(platform)) : show_text(platform);
   return outcome;
 }

@@ -11,6 +11,7 @@
 #include "app/simulation_report.h"
 #include "core/text.h"
 #include "core/unit_text.h"
+#include "sim/export/chart_svg.h"
 #include "sim/export/chrome_trace.h"
 #include "sim/simulate.h"
 
@@ -18,8 +19,8 @@ namespace towtank {
 namespace {
 
 constexpr std::array<std::string_view, 2> kOnOff{"on", "off"};
-constexpr std::array<std::string_view, 5> kBesideFile{"--contention", "--trace", "--straggler",
-                                                      "--background", "--seed"};
+constexpr std::array<std::string_view, 6> kBesideFile{"--contention", "--trace",      "--chart",
+                                                      "--straggler",  "--background", "--seed"};
 constexpr int kMostSeed = 2'000'000'000;
 
 /// Slow ranks and traffic of others. Faults are collected.
@@ -93,6 +94,9 @@ Outcome run_simulate(const Arguments& parsed, const Terminal& terminal) {
   }
   if (const auto path = arguments.text("--trace")) {
     outcome.files.emplace_back(*path, chrome_trace(step, result));
+  }
+  if (const auto path = arguments.text("--chart")) {
+    outcome.files.emplace_back(*path, chart_svg(step, result, {plan_title(asked.plan)}));
   }
   const SimulationReport report{&step,
                                 &result,

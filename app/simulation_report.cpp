@@ -105,7 +105,7 @@ std::string simulation_text(const Question& q, const std::string& title, const S
   options.columns = static_cast<int>(kScreenWidth);
   out +=
       "F forward  B backward  I, W its halves  O optimizer  x exchange between nodes\n"
-      "s synchronous send  r reduce or gather (dp: on the data stream)  . idle\n" +
+      "s sends, computes nothing  r reduce or gather (dp: on the data stream)  . idle\n" +
       gantt(*r.step, *r.result, options);
   return out;
 }

@@ -10,6 +10,7 @@ namespace towtank {
 namespace {
 
 constexpr std::string_view kLetters = "FBIWOxsrkc";
+constexpr std::size_t kSendLetter = 6;
 
 /// Index into kLetters; -1: not drawn.
 int letter_of(const Task& task) {
@@ -65,10 +66,16 @@ void draw(Row& row, double width, double start, double end, int letter) {
 std::string text_of(const Row& row, double width) {
   std::string out;
   for (const Cell& cell : row) {
-    const auto most = std::max_element(cell.begin(), cell.end());
+    Cell own = cell;
+    own[kSendLetter] = 0;
     double all = 0;
-    for (const double t : cell) all += t;
-    out += all >= 0.5 * width ? kLetters[static_cast<std::size_t>(most - cell.begin())] : '.';
+    for (const double t : own) all += t;
+    const auto most = std::max_element(own.begin(), own.end());
+    if (all >= 0.5 * width) {
+      out += kLetters[static_cast<std::size_t>(most - own.begin())];
+    } else {
+      out += all + cell[kSendLetter] >= 0.5 * width ? kLetters[kSendLetter] : '.';
+    }
   }
   return out;
 }
@@ -94,7 +101,7 @@ std::string gantt(const LoweredStep& step, const StepResult& result, const Gantt
     const int letter = letter_of(task);
     if (letter < 0 || width <= 0) continue;
     const bool on_data = task.stream == Stream::kData;
-    // What arrives holds nobody up; what is sent synchronously does, and only that is drawn.
+    // Sends are drawn with the sender.
     const auto members = graph.members_of(task);
     const std::size_t count = task.label == Label::kSend ? 1 : members.size();
     for (std::size_t m = 0; m < count; ++m) {

@@ -4,7 +4,7 @@
 /// of in each column's time, and under it its data stream where it has one.
 ///
 ///   F forward   B backward   I input gradient   W weight gradient   O optimizer
-///   x exchange between nodes   s synchronous send   r reduce, gather   . nothing
+///   x exchange between nodes   s sends and does not compute   r reduce, gather   . nothing
 ///   of a replayed trace: k kernel   c collective
 #include <string>
 

@@ -2,8 +2,11 @@
 // Folding against unfolded steps, and slow ranks against what theory says.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "sim/export/chrome_trace.h"
@@ -105,6 +108,73 @@ TEST(UnitStraggler, DataParallelWaitsForTheSlowest) {
   EXPECT_GE(grown, 0.29 * work);
 }
 
+/// Where the framework reduces after the last backward, nothing hides behind the slow rank: exactly
+/// 0.3 of its computation, whichever rank it is.
+TEST(UnitStraggler, DataParallelWithoutOverlapIsExact) {
+  int frameworks = 0;
+  for (std::size_t f = 0; f < kFrameworkCount; ++f) {
+    const auto framework = static_cast<Framework>(f);
+    const FrameworkRules& rules = rules_of(framework);
+    if (rules.overlap_grad_reduce.value || rules.overlap_param_gather.value) continue;
+    ++frameworks;
+    const StragglerQuestion q(testing::llama_config(4096, 32, 32, 8, 14336, 128256), "dgx-h100", 32,
+                              4096, 32);
+    Plan plan;
+    plan.framework = framework;
+    plan.data = 32;
+    expand_stages(plan, q.graph().free_layers());
+    const LoweredStep even = lower(q.problem(), plan);
+    double work = 0;
+    for (const Task& t : even.tasks.tasks) {
+      if (t.kind != TaskKind::kCompute) continue;
+      std::array<double, kComponentCount> parts{};
+      add_components(even.tasks, t, t.duration, parts);
+      for (const TimeComponent c :
+           {TimeComponent::kCompute, TimeComponent::kRecompute, TimeComponent::kOptimizer}) {
+        work += parts[static_cast<std::size_t>(c)];
+      }
+    }
+    for (const int rank : {0, 13, 31}) {
+      LowerOptions options;
+      options.stragglers = {{rank, 1.3}};
+      const double slow = longest_path(lower(q.problem(), plan, options).tasks).makespan();
+      EXPECT_CLOSE(slow, longest_path(even.tasks).makespan() + 0.3 * work, kTwoEngines)
+          << kFrameworkNames[f] << " rank " << rank;
+    }
+  }
+  EXPECT_GE(frameworks, 1);
+}
+
+/// The steady state of 1F1B goes at the pace of its slowest stage: with stage s 30 % slow each
+/// further microbatch takes the slow stage's forward and backward, sends that hold it included.
+TEST(UnitStraggler, EachStageSetsThePaceOfItsPipeline) {
+  const auto question = [](int microbatches) {
+    return std::make_unique<StragglerQuestion>(testing::llama_config(4096, 32, 32, 8, 14336, 32000),
+                                               "dgx-h100", 4, 4096, microbatches);
+  };
+  const auto few = question(16), more = question(17);
+  Plan plan;
+  plan.pipeline = 4;
+  plan.schedule = ScheduleKind::kOneFOneB;
+  expand_stages(plan, few->graph().free_layers());
+  for (int s = 0; s < plan.pipeline; ++s) {
+    LowerOptions options;
+    options.stragglers = {{s, 1.3}};
+    const LoweredStep step = lower(few->problem(), plan, options);
+    const LoweredStep longer = lower(more->problem(), plan, options);
+    double pace = 0;  // of the slow stage, one microbatch
+    for (const Task& t : step.tasks.tasks) {
+      if (t.microbatch != 0 || t.stage != s) continue;
+      if (t.kind == TaskKind::kCompute || t.label == Label::kSend) pace += t.lone();
+    }
+    const FrameworkRules& rules = rules_of(plan.framework);
+    ASSERT_FALSE(rules.async_p2p.value);
+    EXPECT_CLOSE(longest_path(longer.tasks).makespan() - longest_path(step.tasks).makespan(), pace,
+                 1e-8)
+        << "stage " << s;
+  }
+}
+
 /// A slow stage s of 1F1B: the recurrence over stage times of which one is 1.3 times as long.
 TEST(UnitStraggler, EachStageOfAPipeline) {
   const StragglerQuestion q(testing::llama_config(4096, 32, 32, 8, 14336, 128256), "dgx-h100", 4,
@@ -158,36 +228,94 @@ StepResult uncontended(const LoweredStep& step) {
   return step_result(step, longest_path(step.tasks));
 }
 
-/// Slices of a track nest, and every flow that begins ends on a slice.
-TEST(LawTrace, SlicesNestAndFlowsBind) {
+struct TraceSlice {
+  double start = 0, end = 0;
+};
+constexpr double kTraceRounding = 1e-3;  // us
+
+bool nests(std::vector<TraceSlice> slices) {
+  std::stable_sort(slices.begin(), slices.end(),
+                   [](const TraceSlice& a, const TraceSlice& b) { return a.start < b.start; });
+  std::vector<double> open;
+  for (const TraceSlice& s : slices) {
+    while (!open.empty() && open.back() <= s.start + kTraceRounding) open.pop_back();
+    if (!open.empty() && s.end > open.back() + kTraceRounding) return false;
+    open.push_back(s.end);
+  }
+  return true;
+}
+
+/// What Perfetto asks of a JSON trace: slices of a track nest; a flow begins and ends on slices,
+/// once each, and goes forward in time; every track and process is named; counters are never
+/// negative and end at zero.
+TEST(LawTrace, SlicesNestFlowsBindCountersEnd) {
   RandomPlans plans(13);
   for (int i = 0; i < 12; ++i) {
     const Asked asked = plans.next();
     const LoweredStep step = lower(asked.question->problem(), asked.plan);
     const Json trace = Json::parse(chrome_trace(step, uncontended(step)));
-    std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> tracks;
-    std::map<int, int> flows;
+    using Track = std::pair<int, int>;
+    std::map<Track, std::vector<TraceSlice>> tracks;
+    std::set<int> processes;
+    std::set<Track> threads;
+    std::map<int, std::vector<std::pair<Track, double>>> begins, ends;
+    std::map<std::string, double> counters;
+    std::map<std::string, double> counter_times;
     for (const Json& e : trace) {
       const std::string phase = e.at("ph");
+      if (phase == "M") {
+        ASSERT_FALSE(e.at("args").at("name").get<std::string>().empty());
+        if (e.at("name") == "process_name") processes.insert(e.at("pid").get<int>());
+        if (e.at("name") == "thread_name")
+          threads.insert(Track(e.at("pid").get<int>(), e.at("tid").get<int>()));
+        continue;
+      }
+      const double ts = e.at("ts");
+      ASSERT_GE(ts, 0);
+      if (phase == "C") {
+        const double value = e.at("args").at("GB/s");
+        const std::string name = e.at("name");
+        ASSERT_GE(value, 0);
+        ASSERT_GE(ts, counter_times[name]);
+        counter_times[name] = ts;
+        counters[name] = value;
+        continue;
+      }
+      const Track track(e.at("pid").get<int>(), e.at("tid").get<int>());
       if (phase == "X") {
-        const double ts = e.at("ts");
-        const double duration = e.at("dur");
-        ASSERT_GE(duration, 0);
-        tracks[{e.at("pid"), e.at("tid")}].emplace_back(ts, ts + duration);
-      }
-      if (phase == "s") flows[e.at("id")] += 1;
-      if (phase == "f") flows[e.at("id")] -= 1;
-    }
-    constexpr double kRounding = 1e-3;  // us
-    for (auto& [track, slices] : tracks) {
-      std::vector<double> open;
-      for (const auto& [start, end] : slices) {
-        while (!open.empty() && open.back() <= start + kRounding) open.pop_back();
-        ASSERT_TRUE(open.empty() || end <= open.back() + kRounding);
-        open.push_back(end);
+        ASSERT_GE(e.at("dur").get<double>(), 0);
+        ASSERT_FALSE(e.at("name").get<std::string>().empty());
+        tracks[track].push_back({ts, ts + e.at("dur").get<double>()});
+      } else {
+        ASSERT_TRUE(phase == "s" || phase == "f") << phase;
+        (phase == "s" ? begins : ends)[e.at("id").get<int>()].emplace_back(track, ts);
+        if (phase == "f") {
+          ASSERT_EQ(e.at("bp"), "e");
+        }
       }
     }
-    for (const auto& [id, balance] : flows) EXPECT_EQ(balance, 0) << id;
+    const auto on_slice = [&](const std::pair<Track, double>& point) {
+      const auto& slices = tracks[point.first];
+      return std::any_of(slices.begin(), slices.end(), [&](const TraceSlice& s) {
+        return s.start <= point.second + kTraceRounding && point.second <= s.end + kTraceRounding;
+      });
+    };
+    for (const auto& [track, slices] : tracks) {
+      EXPECT_TRUE(nests(slices));
+      EXPECT_TRUE(threads.contains(track) && processes.contains(track.first));
+    }
+    ASSERT_EQ(begins.size(), ends.size());
+    for (const auto& [id, from] : begins) {
+      ASSERT_EQ(from.size(), 1U);
+      ASSERT_EQ(ends[id].size(), 1U);
+      EXPECT_TRUE(on_slice(from[0]) && on_slice(ends[id][0]));
+      EXPECT_LE(from[0].second, ends[id][0].second);
+    }
+    for (const auto& [name, value] : counters) EXPECT_NEAR(value, 0, 1e-6) << name;
+    if (asked.plan.data > 1) {
+      EXPECT_NE(trace.dump().find(std::to_string(asked.plan.data) + " replicas folded"),
+                std::string::npos);
+    }
   }
 }
 
