@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <iostream>
 
+#include "core/file.h"
 #include "profiler/import/trace_reader.h"
 #include "sim/longest_path.h"
 #include "sim/simulate.h"
+#include "tests/support/mutated.h"
 
 namespace towtank {
 namespace replay_test {
@@ -135,6 +137,32 @@ TEST(UnitReplay, CollectivesThatCannotMeetRunApart) {
   const Replay made = replay(analyse_traces(traces));
   EXPECT_TRUE(made.collectives_apart);
   EXPECT_GT(longest_path(made.step.tasks).makespan(), 0);
+}
+
+/// Traces with changed bytes make graphs that finish, or none.
+TEST(LawReplay, AnyTraceMakesAGraphThatFinishes) {
+  const std::string text = read_file(
+      (std::filesystem::path(TOWTANK_SOURCE_DIR) / "examples" / "traces" / "rank0.json").string());
+  Rng rng(7);
+  for (int i = 0; i < 200; ++i) {
+    std::vector<Trace> traces;
+    for (int r = 0; r < 2; ++r) {
+      try {
+        ByteSource source = ByteSource::of_text("m", testing::mutated(text, rng));
+        const auto reader = reader_of(source.peek(4096));
+        if (reader) traces.push_back(reader->read(source));
+      } catch (const InputError&) {
+        continue;
+      }
+    }
+    if (traces.size() < 2) continue;
+    traces[0].rank = 0;
+    traces[1].rank = 1;
+    const JobTrace job = analyse_traces(std::move(traces));
+    if (replayable_steps(job) == 0) continue;
+    const Replay made = replay(job);
+    EXPECT_GE(longest_path(made.step.tasks).makespan(), 0) << i;
+  }
 }
 
 /// The engine and the longest path find the same, and what was recorded: within 5 % is asked.
