@@ -241,10 +241,10 @@ CommandSpec simulate_spec() {
        "64 --sequence 8192 --global-batch 128 --tensor 8 --pipeline 4 --recompute full",
        "a pipeline with its sends and gradient buckets"},
       {"simulate --model examples/models/llama-3-8b/config.json --platform dgx-h100 --devices 32 "
-       "--sequence 8192 --global-batch 64 --straggler rank=12,slowdown=1.3",
+       "--sequence 8192 --global-batch 64 --tensor 4 --straggler rank=12,slowdown=1.3",
        "one device 30 % slow"},
       {"simulate --model examples/models/llama-3-8b/config.json --platform dgx-h100 --devices 32 "
-       "--sequence 8192 --global-batch 64 --background node=30%",
+       "--sequence 8192 --global-batch 64 --tensor 4 --background node=30%",
        "others take up to 30 % of every network port"},
       {"simulate --replay examples/traces/rank0.json examples/traces/rank1.json --straggler "
        "rank=1,slowdown=0.8",

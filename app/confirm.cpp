@@ -18,6 +18,25 @@ namespace {
 constexpr double kRounding = 1e-9;
 constexpr std::size_t kLabelWidth = 10;
 
+/// A command over as many lines as it needs, each but the last ending in a backslash.
+std::string continued(std::string_view command) {
+  constexpr std::size_t kWidth = 96;
+  const std::string margin(kLabelWidth, ' ');
+  std::string out, line;
+  while (!command.empty()) {
+    const std::size_t end = std::min(command.find(" --", 1), command.size());
+    const std::string_view part = command.substr(0, end);
+    if (!line.empty() && margin.size() + line.size() + part.size() > kWidth) {
+      out += margin + line + " \\\n";
+      line = " " + std::string(part);
+    } else {
+      line += part;
+    }
+    command.remove_prefix(end);
+  }
+  return out + margin + line + "\n";
+}
+
 }  // namespace
 
 Confirmation confirm(const Question& q, const std::vector<RankedPlan>& plans, int count) {
@@ -72,15 +91,17 @@ std::string confirmation_text(const Confirmation& c, const std::vector<RankedPla
   return "Simulated, fastest first\n" + table.text() + wrapped(says, 0) + "\n";
 }
 
-NearPlans near_plans(const std::vector<RankedPlan>& plans) {
+NearPlans near_plans(const std::vector<RankedPlan>& plans, int top) {
   const Seconds first = plans.front().prediction.step_time;
   const auto far = std::find_if(plans.begin(), plans.end(), [&](const RankedPlan& p) {
     return p.prediction.step_time > (1 + kDisagreement) * first;
   });
-  return {static_cast<int>(far - plans.begin()), far == plans.end()};
+  const bool cut = plans.size() >= static_cast<std::size_t>(top);
+  return {static_cast<int>(far - plans.begin()), far == plans.end() && cut};
 }
 
 std::string near_plans_text(const NearPlans& near, const std::string& command) {
+  if (near.count == 1 && near.more_known) return "";
   const std::string share = percent(kDisagreement);
   if (near.count == 1 && !near.more_known) {
     return labelled("Links",
@@ -95,7 +116,7 @@ std::string near_plans_text(const NearPlans& near, const std::string& command) {
                       " of the first, by which sharing of links lengthens 9 steps of 10 at most; "
                       "this simulates them:",
                   kLabelWidth) +
-         labelled("", command + " --confirm " + std::to_string(near.count), kLabelWidth);
+         continued(command + " --confirm " + std::to_string(near.count));
 }
 
 }  // namespace towtank

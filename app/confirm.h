@@ -23,9 +23,10 @@ struct NearPlans {
   int count = 0;            ///< the first among them
   bool more_known = false;  ///< the list ends before they do
 };
-/// Pre: plans is not empty.
-[[nodiscard]] NearPlans near_plans(const std::vector<RankedPlan>& plans);
-/// One sentence, and the command that simulates them: `command` with --confirm behind it.
+/// `top`: plans that were asked for; a shorter list is all there are. Pre: plans is not empty.
+[[nodiscard]] NearPlans near_plans(const std::vector<RankedPlan>& plans, int top);
+/// One sentence, and the command that simulates them: `command` with --confirm behind it. Nothing
+/// where only one plan was asked for.
 [[nodiscard]] std::string near_plans_text(const NearPlans&, const std::string& command);
 
 struct ConfirmedPlan {

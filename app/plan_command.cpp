@@ -94,8 +94,12 @@ Outcome run_plan(const Arguments& parsed, const Terminal& terminal) {
   const Style style{terminal.out_is_terminal && !terminal.no_color};
   outcome.out = plans_report(q, result, explain(q.problem, best.plan, best.prediction),
                              arguments.flag("--explain"), style);
-  outcome.out += confirmation ? "\n" + confirmation_text(*confirmation, result.plans)
-                              : near_plans_text(near_plans(result.plans), asked_command(parsed));
+  if (confirmation) {
+    outcome.out += "\n" + confirmation_text(*confirmation, result.plans);
+  } else if (!missing_worker()) {
+    if (arguments.flag("--explain")) outcome.out += "\n";
+    outcome.out += near_plans_text(near_plans(result.plans, options.top), asked_command(parsed));
+  }
   return outcome;
 }
 

@@ -120,7 +120,7 @@ std::string plans_json(const Question& q, const SearchOptions& options, const Se
     out["plans"].push_back(std::move(item));
   }
   if (!result.plans.empty()) {
-    const NearPlans near = near_plans(result.plans);
+    const NearPlans near = near_plans(result.plans, options.top);
     out["near_plans"] = {
         {"within", kDisagreement}, {"count", near.count}, {"at_least", near.more_known}};
   }

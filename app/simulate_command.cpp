@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "app/asked_plan.h"
 #include "app/disturbances.h"
@@ -46,12 +47,36 @@ LowerOptions read_lowering(const ArgumentReader& arguments, bool contention, int
   return out;
 }
 
+/// Bursts are flows one by one: so many that a simulation takes minutes are refused.
+void check_bursts(const LoweredStep& step, Seconds closed, Faults& faults) {
+  constexpr double kMostFlows = 20'000;  // some seconds
+  double flows = 0;
+  double least = 0;
+  for (const LinkTraffic& b : step.network.background) {
+    if (b.mean_gap <= 0) continue;
+    const double average = b.bytes / (b.mean_gap + b.bytes / b.rate);
+    flows += average * closed.value / b.bytes;
+    least = std::max(least, b.bytes);
+  }
+  if (flows <= kMostFlows) return;
+  // One percent more: it is printed to three digits.
+  const auto enough = static_cast<std::int64_t>(std::ceil(1.01 * least * flows / kMostFlows));
+  faults.add({"--background",
+              "is " + with_thousands(static_cast<std::int64_t>(std::min(flows, 1e15))) +
+                  " bursts in one step",
+              "each is simulated, at most " + with_thousands(static_cast<std::int64_t>(kMostFlows)),
+              "Make a burst " + to_text(Bytes{enough}) + " or more, or leave burst= out."});
+}
+
 }  // namespace
 
 Outcome run_simulate(const Arguments& parsed, const Terminal& terminal) {
   Faults faults;
   const ArgumentReader arguments(parsed, faults);
   if (arguments.flag("--replay")) return run_replay(parsed, terminal);
+  for (const char* option : {"--step", "--step-marker"}) {
+    if (arguments.text(option)) faults.add({option, "is for --replay", "no trace is read", ""});
+  }
   if (parsed.positionals.size() > 1) {
     faults.add({in_quotes(parsed.positionals[1]), "is not expected here", "one plan is simulated",
                 "Traces are replayed with --replay."});
@@ -77,6 +102,8 @@ Outcome run_simulate(const Arguments& parsed, const Terminal& terminal) {
 
   const Prediction closed = ClosedFormEvaluator(q.problem).evaluate(asked.plan);
   const LoweredStep step = lower(q.problem, asked.plan, lowering);
+  check_bursts(step, closed.step_time, faults);
+  faults.throw_if_any();
   SimulationResult simulated = simulate(step.tasks, step.network, options);
   Outcome outcome;
   if (const auto* fault = std::get_if<SimulationFault>(&simulated)) {

@@ -4,7 +4,7 @@
 /// closed form's own step model. Without contention the makespan equals
 /// ClosedFormEvaluator::evaluate(plan).step_time to rounding.
 ///
-///   first gather (sharding stage 3) -> the schedule's actions on each pipeline rank
+///   ends of the step (sharding stage 3) -> the schedule's actions on each pipeline rank
 ///     -> buckets of gradient reduction, ready while the last backward of their stage runs
 ///     -> all ranks: tied table, gradient norm -> optimizer -> parameter gather -> host gap
 ///   sends between stages: on the pipeline stream, or in the sender's order where the framework

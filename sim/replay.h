@@ -6,9 +6,8 @@
 /// What a trace records are times; what is kept are reasons. Per rank:
 ///
 ///   host call     after the call that ended last before it, and the pause between them
-///   waiting call  a synchronisation or blocking copy that ended with device work ends with it
-///   again device work   after its launch, after the work before it on its stream, and after work
-///   of
+///   waiting call  a synchronisation or blocking copy that ended with device work: ends with it
+///   device work   after its launch, after the work before it on its stream, and after work of
 ///                 another stream that ended just before it began, if nothing else explains its
 ///                 start. What then remains is kept as a delay behind the last of these
 ///   collective    one task of all ranks that have it (profiler/analysis/rank_skew.h): begins when

@@ -3,7 +3,7 @@
 /// The constants of a framework on one generation of devices, fitted on whole training steps.
 ///
 ///   minimise  sum_i w_i rho(log measured_i - log predicted_i(theta))
-///             + sum_j ((theta_j - mu_j) / s_j)^2
+///             + kHuber^2 / 2 sum_j ((theta_j - mu_j) / s_j)^2
 ///
 ///   theta     log of compute_factor, attention_factor, host_per_kernel, per_microbatch, per_step
 ///   w_i       1 / cases of i's group: a long sweep counts as one group

@@ -58,9 +58,8 @@ class DataAxis {
   /// forward and the reduction after its last backward, while the layers there have less beside
   /// them than per_microbatch counts for every layer. With g, r a layer's gather and reduction, F
   /// and B its forward and backward, and one layer prefetched:
-  ///     (1 - interference) * (2 min(g + r, B) - min(g, B) - min(r, B))   gathered again in
-  ///     backward (1 - interference) * (min(g, F) + min(r, B))                     kept from the
-  ///     forward
+  ///     gathered again in backward  (1 - interference) * (2 min(g + r, B) - min(g, B) - min(r, B))
+  ///     kept from the forward       (1 - interference) * (min(g, F) + min(r, B))
   /// So g + r where computation binds, nothing where both g and r take longer than B.
   [[nodiscard]] Seconds layer_ends(std::size_t kind) const;
   /// The longest over the layers of a stage.
@@ -96,8 +95,7 @@ class DataAxis {
 struct StepTimes {
   Seconds total;
   Seconds makespan;
-  Seconds
-      data_exposed;  ///< after the pipeline, ends of the step and gather after optimizer included
+  Seconds data_exposed;  ///< after the pipeline, with the step's ends and the optimizer's gather
   Seconds optimizer;
   int busiest_rank = 0;
   Seconds busiest;  ///< its busy time

@@ -3,11 +3,10 @@
 /// A plan's step written out task by task: what lower() runs, stage of the step by stage of the
 /// step. Its parts share one graph that grows:
 ///
-///   lower.cpp                 the order of the whole; what each rank does once: ends under
-///   sharding
-///                             stage 3, tied table, norm, optimizer, gather, host gap, input
-///   lowering_actions.cpp      the schedule's actions, their parts and sends, buckets becoming
-///   ready lowering_reductions.cpp   gradient reductions on the data streams
+///   lower.cpp                the order of the whole; what each rank does once: ends under sharding
+///                            stage 3, tied table, norm, optimizer, gather, host gap, input
+///   lowering_actions.cpp     the schedule's actions, their parts and sends, buckets becoming ready
+///   lowering_reductions.cpp  gradient reductions on the data streams
 #include <cstdint>
 #include <map>
 #include <optional>

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "sim/simulate.h"
@@ -63,6 +64,7 @@ TEST(UnitConfirm, WithoutItTheReportSaysHowManyAndHow) {
   std::string text = run(kQuestion).out;
   std::string flat;
   for (const char c : text) {
+    if (c == '\\') continue;
     if (c == '\n' || (c == ' ' && flat.ends_with(' '))) {
       if (!flat.ends_with(' ')) flat += ' ';
     } else {
@@ -149,6 +151,24 @@ TEST(FaultSimulateOptions, EveryFaultOfBackgroundAndSeedIsTold) {
             "node=40%,burst=64MiB.\n");
   EXPECT_EQ(said({"--background", "node=40%", "--contention", "off"}),
             "towtank: --background: shares no link where --contention is off. Leave one out.\n");
+  EXPECT_EQ(said({"--step", "3"}), "towtank: --step: is for --replay (no trace is read)\n");
+}
+
+// A burst is a flow of its own: bytes would be millions of them.
+TEST(FaultSimulateOptions, BurstsWithoutNumberAreRefusedWithASizeThatPasses) {
+  const InFolder root(TOWTANK_SOURCE_DIR);
+  const std::string asked =
+      "simulate --model examples/models/gpt2/config.json --sequence 1024 --global-batch 64 "
+      "--platform dgx-h100 --devices 16 --background node=30%,burst=";
+  const Ran ran = run_words(words_of(asked + "1B"));
+  EXPECT_EQ(ran.code, kExitBadInput) << ran.out;
+  const std::string marker = "Make a burst ";
+  const std::size_t at = ran.err.find(marker);
+  ASSERT_NE(at, std::string::npos) << ran.err;
+  std::string size = ran.err.substr(at + marker.size());
+  size.resize(size.find(" or more"));
+  size.erase(std::remove(size.begin(), size.end(), ' '), size.end());
+  EXPECT_EQ(run_words(words_of(asked + size)).code, 0) << size;
 }
 
 }  // namespace towtank::app_testing
