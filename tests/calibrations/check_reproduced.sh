@@ -25,10 +25,13 @@ case $what in
     ;;
   frameworks)
     command=$(sed -n 's/^ *"command": "towtank \(.*\)",$/\1/p' "$library/frameworks.json")
-    cd "$data/cases"
-    # The command's own words, with the file that it writes.
+    mkdir "$work/cases"
+    ln -s "$data"/cases/*.jsonl "$work/cases/"
+    cd "$work/cases"
+    # The command's own words.
     # shellcheck disable=SC2086
-    "$towtank" ${command/--fit frameworks.json/--fit $work/made/frameworks.json} >/dev/null
+    "$towtank" $command >/dev/null
+    mv frameworks.json "$work/made/"
     ;;
   *)
     echo "unknown part: $what" >&2
