@@ -3,6 +3,7 @@
 /// What depends on the degrees inside a stage only (t, c, e, tau, b, sequence parallelism): local
 /// layers, their cost, and sums over ranges of layers in constant time. One Mesh serves every
 /// pipeline depth, data degree, schedule and sharding stage over it.
+#include <algorithm>
 #include <array>
 #include <map>
 #include <span>
@@ -67,7 +68,8 @@ class Mesh {
   [[nodiscard]] std::size_t kinds() const { return local_.size(); }
   /// Elements of one microbatch that cross the cut before a free layer, on this rank.
   [[nodiscard]] Bytes boundary(int layer) const {
-    return boundary_[static_cast<std::size_t>(layer)];
+    // Behind the last layer, before a stage of the head alone, the width is that before it.
+    return boundary_[std::min(static_cast<std::size_t>(layer), boundary_.size() - 1)];
   }
   [[nodiscard]] double tied_parameters() const { return tied_parameters_; }
 
